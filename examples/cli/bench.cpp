@@ -1,0 +1,167 @@
+// inlay bench: tokens per second of prompts and of generation.
+//
+// Each repetition takes other random tokens and the cache never reuses a prefix, so everything measured was computed.
+// Prompts go through in steps of the engine's largest size, generation one token at a time; both after `depth` tokens.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <random>
+
+#include "arguments.h"
+#include "choice.h"
+#include "command.h"
+#include "report.h"
+
+namespace cli {
+namespace {
+
+struct BenchArguments {
+    ModelArguments model;
+    ComputeArguments compute;
+    CacheArguments cache;
+    std::size_t n_prompt = 512;
+    std::size_t n_generate = 128;
+    std::size_t n_depth = 0;
+    std::size_t n_repetitions = 5;
+};
+
+class Bench {
+public:
+    Bench(inlay::Session& session, const inlay::EngineInfo& info)
+        : session_(session),
+          n_step_(info.max_step_tokens),
+          any_token_(0, static_cast<std::int32_t>(info.n_vocabulary) - 1) {}
+
+    // Computes `n_tokens` random tokens, at most `n_step` at a time, with the logits of each step's last token.
+    void compute(std::size_t n_tokens, std::size_t n_step) {
+        std::vector<std::int32_t> tokens(n_tokens);
+        for (std::int32_t& token : tokens) token = any_token_(random_);
+        for (std::size_t start = 0; start < n_tokens; start += n_step) {
+            const std::size_t n = std::min(n_step, n_tokens - start);
+            session_.forward(tokens.data() + start, n, n - 1);
+        }
+    }
+
+    // Tokens per second of n_tokens after what the session holds, which it is cut back to.
+    double tokens_per_second(std::size_t n_tokens, std::size_t n_step) {
+        const std::uint64_t depth = session_.length();
+        const auto start = std::chrono::steady_clock::now();
+        compute(n_tokens, n_step);
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+        session_.truncate(depth);
+        return static_cast<double>(n_tokens) / elapsed.count();
+    }
+
+    std::size_t largest_step() const { return n_step_; }
+
+private:
+    inlay::Session& session_;
+    std::size_t n_step_;
+    std::mt19937 random_;
+    std::uniform_int_distribution<std::int32_t> any_token_;
+};
+
+struct Summary {
+    double median, minimum, maximum;
+};
+
+Summary summarise(std::vector<double> runs) {
+    std::sort(runs.begin(), runs.end());
+    const std::size_t middle = runs.size() / 2;
+    const double median = runs.size() % 2 ? runs[middle] : (runs[middle - 1] + runs[middle]) / 2;
+    return {median, runs.front(), runs.back()};
+}
+
+// NAME is the median, NAME_min and NAME_max the extremes, NAME_runs all; null when nothing was measured.
+void add_summary(Json& result, const std::string& name, const std::vector<double>& runs) {
+    if (runs.empty()) {
+        result[name] = nullptr;
+        return;
+    }
+    const Summary summary = summarise(runs);
+    result[name] = summary.median;
+    result[name + "_min"] = summary.minimum;
+    result[name + "_max"] = summary.maximum;
+    result[name + "_runs"] = runs;
+}
+
+void print_summary(const char* what, std::size_t n_tokens, std::size_t n_depth, const std::vector<double>& runs) {
+    if (runs.empty()) return;
+    const Summary summary = summarise(runs);
+    std::printf("%-8s %6zu tokens at depth %zu: %.2f tokens/s (median of %zu; %.2f to %.2f)\n", what, n_tokens, n_depth,
+                summary.median, runs.size(), summary.minimum, summary.maximum);
+}
+
+int bench(const BenchArguments& arguments) {
+    Interrupt interrupt;
+    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt);
+    const inlay::EngineInfo info = engine.info();
+    const std::size_t n_tokens = arguments.n_depth + std::max(arguments.n_prompt, arguments.n_generate);
+    if (n_tokens == 0) throw CLI::ValidationError("--prompt, --gen", "there is nothing to measure");
+    const inlay::Cache cache = arguments.cache.create(engine, n_tokens, INLAY_CACHE_NO_REUSE);
+    inlay::SessionOptions options;
+    options.context_tokens = static_cast<std::uint32_t>(n_tokens);
+    inlay::Session session(cache, options);
+    interrupt.watch(session);
+
+    Bench bench(session, info);
+    std::vector<double> prefill, decode;
+    for (std::size_t repetition = 0; repetition <= arguments.n_repetitions; ++repetition) {
+        const bool measured = repetition > 0;  // the first one warms up
+        session.reset();
+        interrupt.check();
+        if (measured) bench.compute(arguments.n_depth, bench.largest_step());
+        if (arguments.n_prompt) {
+            const double rate = bench.tokens_per_second(arguments.n_prompt, bench.largest_step());
+            if (measured) prefill.push_back(rate);
+        }
+        if (arguments.n_generate) {
+            const double rate = bench.tokens_per_second(measured ? arguments.n_generate : 1, 1);
+            if (measured) decode.push_back(rate);
+        }
+    }
+
+    if (!arguments.model.json) {
+        print_summary("prefill", arguments.n_prompt, arguments.n_depth, prefill);
+        print_summary("decode", arguments.n_generate, arguments.n_depth, decode);
+        return kExitSuccess;
+    }
+    Json result = Json::object();
+    add_summary(result, "prefill_tok_s", prefill);
+    add_summary(result, "decode_tok_s", decode);
+    result["prompt"] = arguments.n_prompt;
+    result["gen"] = arguments.n_generate;
+    result["depth"] = arguments.n_depth;
+    result["reps"] = arguments.n_repetitions;
+    result["reused_tokens"] = session.stats().n_reused_tokens;
+    result["recomputed_tokens"] = session.stats().n_recomputed_tokens;
+    result["threads"] = info.n_threads;
+    result["compute"] = choice_name(kComputeModes, info.compute);
+    result["instructions"] = choice_name(kInstructionSets, info.instruction_set);
+    result["kv"] = choice_name(kKvTypes, arguments.cache.kv_type);
+    result["weight_bytes"] = info.weight_bytes;
+    result["version"] = inlay::version();
+    print_json(result);
+    return kExitSuccess;
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("bench", "Measure tokens per second");
+    const auto arguments = std::make_shared<BenchArguments>();
+    arguments->model.add_to(*command);
+    command->add_option("--prompt", arguments->n_prompt, "Tokens of the prompt; 0: do not measure")
+        ->capture_default_str();
+    command->add_option("--gen", arguments->n_generate, "Tokens to generate; 0: do not measure")->capture_default_str();
+    command->add_option("--depth", arguments->n_depth, "Tokens before those measured")->capture_default_str();
+    command->add_option("--reps", arguments->n_repetitions, "Repetitions")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    arguments->cache.add_to(*command);
+    arguments->compute.add_to(*command);
+    return {command, [arguments] { return bench(*arguments); }};
+}
+
+}  // namespace cli

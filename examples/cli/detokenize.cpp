@@ -1,0 +1,39 @@
+// inlay detokenize: the bytes of a list of token ids.
+#include <memory>
+
+#include "arguments.h"
+#include "command.h"
+#include "report.h"
+
+namespace cli {
+namespace {
+
+struct DetokenizeArguments {
+    ModelArguments model;
+    std::string ids;
+    bool hide_special = false;
+};
+
+int detokenize(const DetokenizeArguments& arguments) {
+    const inlay::Engine engine = arguments.model.open_vocabulary();
+    const std::string text =
+        engine.detokenize(parse_ids(arguments.ids), arguments.hide_special ? 0u : INLAY_TEXT_SHOW_SPECIAL);
+    if (arguments.model.json)
+        print_json({{"text", text}, {"bytes", text.size()}});
+    else
+        print_text(text);
+    return kExitSuccess;
+}
+
+}  // namespace
+
+Command add_detokenize(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("detokenize", "Print the bytes of token ids, nothing added");
+    const auto arguments = std::make_shared<DetokenizeArguments>();
+    arguments->model.add_to(*command);
+    command->add_option("--ids", arguments->ids, "LIST with commas or spaces, or @FILE")->required();
+    command->add_flag("--no-special", arguments->hide_special, "Leave special tokens out");
+    return {command, [arguments] { return detokenize(*arguments); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,118 @@
+// inlay info: what a model file says about itself, and what it will take in memory. Loads no weights.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include "arguments.h"
+#include "choice.h"
+#include "command.h"
+#include "report.h"
+
+namespace cli {
+namespace {
+
+struct InfoArguments {
+    ModelArguments model;
+    CacheArguments cache;
+    std::uint32_t context_tokens = 0;
+    std::uint32_t n_threads = 0;
+};
+
+// What the library can say about a file. A file that it does not fully support still shows the other part.
+struct Description {
+    std::optional<inlay::Engine> vocabulary;
+    std::optional<inlay::Estimate> estimate;
+    std::string vocabulary_error, estimate_error;
+};
+
+Description describe(const InfoArguments& arguments) {
+    Description description;
+    try {
+        description.vocabulary = arguments.model.open_vocabulary();
+    } catch (const inlay::Error& error) {
+        if (error.code() != INLAY_E_UNSUPPORTED) throw;
+        description.vocabulary_error = error.what();
+    }
+    inlay::EstimateOptions options;
+    options.context_tokens = arguments.context_tokens;
+    options.key_type = options.value_type = arguments.cache.kv_type;
+    options.n_threads = arguments.n_threads;
+    try {
+        description.estimate = inlay::estimate_memory(arguments.model.path, options);
+    } catch (const inlay::Error& error) {
+        // A file with a vocabulary alone has no weights to estimate.
+        if (!description.vocabulary) throw;
+        description.estimate_error = error.what();
+    }
+    return description;
+}
+
+Json to_json(const Description& description, const InfoArguments& arguments) {
+    std::error_code ignored;
+    Json result = {{"model", arguments.model.path},
+                   {"file_bytes", std::filesystem::file_size(arguments.model.path, ignored)}};
+    if (description.vocabulary) {
+        const inlay::EngineInfo model = description.vocabulary->info();
+        result["vocabulary"] = model.n_vocabulary;
+        result["tensors"] = model.n_tensors;
+        result["parameters"] = model.n_parameters;
+        Json& metadata = result["metadata"] = Json::object();
+        for (const auto& [key, value] : description.vocabulary->metadata()) metadata[key] = value;
+    } else {
+        result["vocabulary_error"] = description.vocabulary_error;
+    }
+    if (description.estimate) {
+        const inlay::Estimate& estimate = *description.estimate;
+        result["estimate"] = {{"context_tokens", estimate.context_tokens},
+                              {"kv", choice_name(kKvTypes, arguments.cache.kv_type)},
+                              {"weight_bytes", estimate.weight_bytes},
+                              {"kv_bytes_per_token", estimate.kv_bytes_per_token},
+                              {"kv_bytes", estimate.kv_bytes},
+                              {"scratch_bytes", estimate.scratch_bytes},
+                              {"total_bytes", estimate.weight_bytes + estimate.kv_bytes + estimate.scratch_bytes}};
+    } else {
+        result["estimate"] = nullptr;
+        result["estimate_error"] = description.estimate_error;
+    }
+    return result;
+}
+
+// The same object as indented lines: a name and its value.
+void print_lines(const Json& object, const std::string& indent) {
+    for (const auto& [key, value] : object.items()) {
+        if (value.is_object()) {
+            std::printf("%s%s\n", indent.c_str(), key.c_str());
+            print_lines(value, indent + "  ");
+        } else {
+            const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+            std::printf("%s%-*s %s\n", indent.c_str(), static_cast<int>(44 - indent.size()), key.c_str(), text.c_str());
+        }
+    }
+}
+
+int info(const InfoArguments& arguments) {
+    const Json result = to_json(describe(arguments), arguments);
+    if (arguments.model.json)
+        print_json(result);
+    else
+        print_lines(result, "");
+    return kExitSuccess;
+}
+
+}  // namespace
+
+Command add_info(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("info", "Show a model's metadata and what it will take in memory");
+    const auto arguments = std::make_shared<InfoArguments>();
+    arguments->model.add_to(*command);
+    command->add_option("--ctx", arguments->context_tokens, "Tokens of one sequence; 0: the model's context")
+        ->capture_default_str();
+    arguments->cache.add_to(*command);
+    command->add_option("--threads", arguments->n_threads, "Compute threads; 0: one per available processor")
+        ->capture_default_str();
+    return {command, [arguments] { return info(*arguments); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,69 @@
+// inlay logits: what the model predicts after each token, as a NumPy file.
+#include <algorithm>
+#include <memory>
+
+#include "arguments.h"
+#include "command.h"
+#include "npy_file.h"
+#include "report.h"
+#include "token_rows.h"
+
+namespace cli {
+namespace {
+
+struct LogitsArguments {
+    ModelArguments model;
+    ComputeArguments compute;
+    CacheArguments cache;
+    PromptArguments prompt;
+    std::string out;
+    std::uint32_t n_chunk = 0;
+    std::size_t first = 0;
+};
+
+int logits(const LogitsArguments& arguments) {
+    Interrupt interrupt;
+    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, arguments.n_chunk);
+    const inlay::EngineInfo info = engine.info();
+    const std::vector<std::int32_t> tokens = arguments.prompt.tokens(engine);
+    if (tokens.empty()) throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "there are no tokens to compute");
+    if (arguments.first >= tokens.size()) throw CLI::ValidationError("--from", "beyond the last row");
+
+    const inlay::Cache cache = arguments.cache.create(engine, tokens.size(), INLAY_CACHE_NO_REUSE);
+    inlay::SessionOptions options;
+    options.context_tokens = static_cast<std::uint32_t>(std::max<std::size_t>(tokens.size(), info.context_tokens));
+    inlay::Session session(cache, options);
+    interrupt.watch(session);
+
+    const std::size_t n_rows = tokens.size() - arguments.first;
+    const std::size_t n_chunk = arguments.n_chunk ? arguments.n_chunk : chunk_for_logits(info);
+    NpyFile file(arguments.out, n_rows, info.n_vocabulary);
+    for_each_row(session, tokens.data(), tokens.size(), arguments.first, n_chunk,
+                 [&](std::size_t, const float* row, std::size_t) { file.write_row(row); });
+    file.finish();
+    if (arguments.model.json)
+        print_json({{"file", arguments.out},
+                    {"rows", n_rows},
+                    {"vocabulary", info.n_vocabulary},
+                    {"first_row", arguments.first},
+                    {"chunk", n_chunk},
+                    {"reused_tokens", session.stats().n_reused_tokens}});
+    return kExitSuccess;
+}
+
+}  // namespace
+
+Command add_logits(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("logits", "Write the logits after each token to a file");
+    const auto arguments = std::make_shared<LogitsArguments>();
+    arguments->model.add_to(*command);
+    arguments->prompt.add_to(*command);
+    command->add_option("--out", arguments->out, "NumPy file to write: f32 [tokens, vocabulary]")->required();
+    command->add_option("--from", arguments->first, "First row to write")->capture_default_str();
+    command->add_option("--chunk", arguments->n_chunk, "Tokens computed at a time; the result is the same");
+    arguments->cache.add_to(*command);
+    arguments->compute.add_to(*command);
+    return {command, [arguments] { return logits(*arguments); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,53 @@
+#include "npy_file.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "inlay/inlay.hpp"
+
+namespace cli {
+
+static_assert(std::endian::native == std::endian::little, "values are written as they lie in memory");
+
+NpyFile::NpyFile(std::string path, std::size_t n_rows, std::size_t n_columns)
+    : path_(std::move(path)), n_columns_(n_columns), file_(std::fopen(path_.c_str(), "wb")) {
+    if (!file_) fail();
+    constexpr std::size_t kPrefix = 10;  // magic, version, length of the header
+    constexpr std::size_t kAlignment = 64;
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(n_rows) + ", " +
+                         std::to_string(n_columns) + "), }";
+    const std::size_t whole = (kPrefix + header.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
+    header.append(whole - kPrefix - header.size() - 1, ' ');
+    header += '\n';
+    std::string prefix("\x93NUMPY\x01\x00", 8);
+    prefix += static_cast<char>(header.size() & 0xff);
+    prefix += static_cast<char>(header.size() >> 8);
+    write(prefix.data(), prefix.size());
+    write(header.data(), header.size());
+}
+
+NpyFile::~NpyFile() {
+    if (file_) std::fclose(file_);
+    if (!finished_) std::remove(path_.c_str());
+}
+
+void NpyFile::write_row(const float* values) {
+    write(values, n_columns_ * sizeof(float));
+}
+
+void NpyFile::finish() {
+    if (std::fclose(std::exchange(file_, nullptr)) != 0) fail();
+    finished_ = true;
+}
+
+void NpyFile::write(const void* bytes, std::size_t n_bytes) {
+    if (std::fwrite(bytes, 1, n_bytes, file_) != n_bytes) fail();
+}
+
+void NpyFile::fail() const {
+    throw inlay::Error(INLAY_E_IO, (path_ + ": " + std::strerror(errno)).c_str());
+}
+
+}  // namespace cli

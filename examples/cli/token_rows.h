@@ -1,0 +1,24 @@
+// Runs a token sequence through a session in chunks and hands out its rows of logits one after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "inlay/inlay.hpp"
+
+namespace cli {
+
+// Row `index` predicts what follows token `index`; `logits` [n_vocabulary] is valid during the call.
+using RowVisitor = std::function<void(std::size_t index, const float* logits, std::size_t n_vocabulary)>;
+
+// Appends `tokens` to the session and visits the rows from `first` on. `n_chunk` tokens are computed at a time; the
+// rows do not depend on it.
+void for_each_row(inlay::Session& session, const std::int32_t* tokens, std::size_t n_tokens, std::size_t first,
+                  std::size_t n_chunk, const RowVisitor& visit);
+
+// The engine's largest step, or fewer tokens where their logits would take more than 64 MiB.
+std::size_t chunk_for_logits(const inlay::EngineInfo& info);
+
+}  // namespace cli

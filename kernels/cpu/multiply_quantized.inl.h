@@ -1,0 +1,185 @@
+// Products of quantised weights and 8-bit activations; the definition is reference/multiply_quantized.cpp.
+//
+// A few rows take each tile from memory into registers and go along the group once: reading the weights is all the work
+// there is. More rows share a panel: a stretch of a group's tiles is unpacked once, and rows go over it a few at a
+// time, as many as the registers hold sums for. Which way is taken changes no bit: an output's sum runs over its tiles
+// in the same order.
+#include "kernels/quantized_rows.h"
+
+namespace inlay::kernels::INLAY_ISA {
+
+constexpr size_t kStreamRows = INLAY_REGISTERS >= 32 ? 8 : 4;      // rows that go along a group together
+constexpr size_t kPanelFromRows = INLAY_REGISTERS >= 32 ? 32 : 4;  // more rows than these are worth a panel
+constexpr unsigned kPanelRows = INLAY_REGISTERS >= 32 ? 8 : INLAY_REGISTERS >= 8 ? 4 : 1;
+constexpr size_t kPanelTiles = 24;        // a multiple of the tiles in a strip; 15 KiB, so that rows fit beside them
+constexpr size_t kRowsAtOnce = 128;       // rows that go over all groups before the next ones come
+constexpr size_t kRowsBytes = 512 << 10;  // their activations stay in the second cache level
+
+// The quantised rows that a product works on.
+struct QuantizedRows {
+    const QuantizedBlock* first;  // row 0 at some tile
+    size_t stride;                // blocks from row to row
+
+    const QuantizedBlock* row(size_t r) const { return first + r * stride; }
+};
+
+// total[r] += the tile times block `at` of row r, in the order of the definition.
+template <unsigned n_rows, typename Kind>
+INLAY_LANES void add_tile(const WeightTile<Kind>& w, const QuantizedBlock* const* rows, size_t at, F32x16* total) {
+    constexpr unsigned vectors = 8 / Kind::sub_blocks;
+    for (unsigned sub = 0; sub < Kind::sub_blocks; ++sub) {
+        ByteDot<Kind::bits, Kind::zero> dot[n_rows];
+#pragma GCC unroll 16
+        for (unsigned r = 0; r < n_rows; ++r) {
+            const QuantizedBlock& x = rows[r][at];
+            start(dot[r], Kind::sub_blocks == 1 ? x.minus_128_sum : x.minus_128_half_sum[sub]);
+        }
+#pragma GCC unroll 8
+        for (unsigned v = 0; v < vectors; ++v) {
+            const U8x64 weights = w.q[sub * vectors + v];
+#pragma GCC unroll 16
+            for (unsigned r = 0; r < n_rows; ++r) add(dot[r], weights, rows[r][at].q + 4 * (sub * vectors + v));
+        }
+#pragma GCC unroll 16
+        for (unsigned r = 0; r < n_rows; ++r) {
+            const QuantizedBlock& x = rows[r][at];
+            total[r] = fma(to_float(inlay::kernels::INLAY_ISA::total(dot[r])) * w.scale[sub], broadcast(x.d), total[r]);
+            if constexpr (Kind::has_offset) {
+                const float sum = Kind::sub_blocks == 1 ? x.sum : x.half_sum[sub];
+                total[r] = fma(w.offset[sub], broadcast(sum), total[r]);
+            }
+        }
+    }
+}
+
+template <TensorType type, unsigned n_rows>
+static void stream_rows(const uint8_t* group, size_t n_tiles, QuantizedRows x, const Outputs& out) {
+    const QuantizedBlock* rows[n_rows];
+    F32x16 total[n_rows];
+    for (unsigned r = 0; r < n_rows; ++r) {
+        rows[r] = x.row(r);
+        total[r] = zero();
+    }
+    const auto add = [&](size_t tile, const uint8_t* strip, size_t in_strip) __attribute__((always_inline)) {
+        WeightTile<typename Packed<type>::Kind> w;
+        unpack_tile<type>(strip, in_strip, w);
+        add_tile<n_rows>(w, rows, tile, total);
+    };
+    for_each_tile<type>(group, 0, n_tiles, add);
+    for (unsigned r = 0; r < n_rows; ++r) write_outputs(out, r, total[r]);
+}
+
+// totals: [n_rows], continued.
+template <unsigned n_rows, typename Kind>
+INLAY_LANES void panel_rows(const WeightTile<Kind>* panel, size_t n_tiles, QuantizedRows x, F32x16* totals) {
+    const QuantizedBlock* rows[n_rows];
+    F32x16 total[n_rows];
+#pragma GCC unroll 16
+    for (unsigned r = 0; r < n_rows; ++r) {
+        rows[r] = x.row(r);
+        total[r] = totals[r];
+    }
+    for (size_t tile = 0; tile < n_tiles; ++tile) add_tile<n_rows>(panel[tile], rows, tile, total);
+#pragma GCC unroll 16
+    for (unsigned r = 0; r < n_rows; ++r) totals[r] = total[r];
+}
+
+// Rows a few at a time: first as many as fit, then halves.
+template <unsigned at_once, typename Kind>
+static void panel_all_rows(const WeightTile<Kind>* panel, size_t n_tiles, QuantizedRows x, size_t first, size_t n_rows,
+                           F32x16* totals) {
+    for (; first + at_once <= n_rows; first += at_once)
+        panel_rows<at_once>(panel, n_tiles, QuantizedRows{x.row(first), x.stride}, totals + first);
+    if constexpr (at_once > 1) panel_all_rows<at_once / 2>(panel, n_tiles, x, first, n_rows, totals);
+}
+
+template <TensorType type>
+static void panel_group(const uint8_t* group, size_t n_tiles, QuantizedRows x, size_t n_rows, const Outputs& out) {
+    WeightTile<typename Packed<type>::Kind> panel[kPanelTiles];
+    F32x16 totals[kRowsAtOnce];
+    for (size_t r = 0; r < n_rows; ++r) totals[r] = zero();
+    for (size_t first = 0; first < n_tiles; first += kPanelTiles) {
+        const size_t tiles = n_tiles - first < kPanelTiles ? n_tiles - first : kPanelTiles;
+        const auto unpack = [&](size_t tile, const uint8_t* strip, size_t in_strip) __attribute__((always_inline)) {
+            unpack_tile<type>(strip, in_strip, panel[tile]);
+        };
+        for_each_tile<type>(group, first, tiles, unpack);
+        panel_all_rows<kPanelRows>(panel, tiles, QuantizedRows{x.first + first, x.stride}, 0, n_rows, totals);
+    }
+    for (size_t r = 0; r < n_rows; ++r) write_outputs(out, r, totals[r]);
+}
+
+// 1..n_most rows along the group.
+template <TensorType type, size_t n_most>
+INLAY_LANES void stream_up_to(const uint8_t* group, size_t n_tiles, QuantizedRows x, size_t n_rows,
+                              const Outputs& out) {
+    if (n_rows == n_most) return stream_rows<type, n_most>(group, n_tiles, x, out);
+    if constexpr (n_most > 1) stream_up_to<type, n_most - 1>(group, n_tiles, x, n_rows, out);
+}
+
+template <TensorType type>
+static void multiply_group(const uint8_t* group, size_t n_tiles, QuantizedRows x, size_t n_rows, Outputs out) {
+    if (n_rows > kPanelFromRows) return panel_group<type>(group, n_tiles, x, n_rows, out);
+    for (; n_rows > kStreamRows; n_rows -= kStreamRows) {
+        stream_rows<type, kStreamRows>(group, n_tiles, x, out);
+        x.first = x.row(kStreamRows);
+        out.y += kStreamRows * out.y_stride;
+    }
+    stream_up_to<type, kStreamRows>(group, n_tiles, x, n_rows, out);
+}
+
+// Rows whose activations stay in the second cache level while all groups pass.
+INLAY_LANES size_t rows_at_once(size_t n_tiles) {
+    const size_t fit = kRowsBytes / (n_tiles * sizeof(QuantizedBlock)) / 8 * 8;
+    return fit < 8 ? 8 : fit < kRowsAtOnce ? fit : kRowsAtOnce;
+}
+
+template <TensorType type>
+static void multiply_typed(const PackedMatrix& w, QuantizedRows x, size_t n_rows, size_t first_group, size_t end_group,
+                           const float* bias, bool accumulate, float* y, size_t y_stride) {
+    const size_t n_tiles = w.n_cols / kTileCols;
+    const size_t bytes = group_bytes<type>(n_tiles);
+    const auto* data = reinterpret_cast<const uint8_t*>(w.data);
+    const size_t step = rows_at_once(n_tiles);
+    for (size_t row = 0; row < n_rows; row += step) {
+        const size_t rows = n_rows - row < step ? n_rows - row : step;
+        for (size_t group = first_group; group < end_group; ++group) {
+            const Outputs out = outputs_of_group(w, group, bias, accumulate, y + row * y_stride, y_stride);
+            multiply_group<type>(data + group * bytes, n_tiles, QuantizedRows{x.row(row), x.stride}, rows, out);
+        }
+    }
+}
+
+void multiply_quantized(const PackedMatrix& w, const std::byte* x, size_t n_rows, size_t first_group, size_t end_group,
+                        const float* bias, bool accumulate, float* y, size_t y_stride) {
+    const QuantizedRows rows = {reinterpret_cast<const QuantizedBlock*>(x), w.n_cols / kTileCols};
+    const auto multiply = [&]<TensorType type>() __attribute__((always_inline)) {
+        multiply_typed<type>(w, rows, n_rows, first_group, end_group, bias, accumulate, y, y_stride);
+    };
+    switch (w.type) {
+        case TensorType::kQ4_0:
+            return multiply.template operator()<TensorType::kQ4_0>();
+        case TensorType::kQ4_1:
+            return multiply.template operator()<TensorType::kQ4_1>();
+        case TensorType::kQ5_0:
+            return multiply.template operator()<TensorType::kQ5_0>();
+        case TensorType::kQ5_1:
+            return multiply.template operator()<TensorType::kQ5_1>();
+        case TensorType::kQ8_0:
+            return multiply.template operator()<TensorType::kQ8_0>();
+        case TensorType::kQ2_K:
+            return multiply.template operator()<TensorType::kQ2_K>();
+        case TensorType::kQ3_K:
+            return multiply.template operator()<TensorType::kQ3_K>();
+        case TensorType::kQ4_K:
+            return multiply.template operator()<TensorType::kQ4_K>();
+        case TensorType::kQ5_K:
+            return multiply.template operator()<TensorType::kQ5_K>();
+        case TensorType::kQ6_K:
+            return multiply.template operator()<TensorType::kQ6_K>();
+        default:
+            return;
+    }
+}
+
+}  // namespace inlay::kernels::INLAY_ISA

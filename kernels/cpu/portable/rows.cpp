@@ -1,0 +1,9 @@
+#include "kernels/cpu/row_lanes_portable.h"
+// The lanes come first: they name the instruction set.
+#include "kernels/cpu/kernel_functions.inl.h"
+//
+#include "kernels/cpu/exp.inl.h"
+//
+#include "kernels/cpu/rms_norm.inl.h"
+#include "kernels/cpu/rope.inl.h"
+#include "kernels/cpu/silu_multiply.inl.h"

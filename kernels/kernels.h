@@ -1,0 +1,103 @@
+// The operations that the CPU backend is made of, as one table of functions per instruction set. Every table computes the
+// same bits (docs/numerics.md); `reference` is the definition, the others differ from it only in speed. No function
+// allocates, throws or keeps state: they are called from workers inside a step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/packed_matrix.h"
+#include "base/tensor_type.h"
+
+namespace inlay::kernels {
+
+inline constexpr size_t kBlockTokens = 16;      // tokens of one KV block
+inline constexpr size_t kMaxHeadDim = 256;      // of keys and values: tiles of heads lie on the stack
+inline constexpr size_t kSplitPositions = 512;  // attention cuts the KV range at multiples of this
+
+enum class KvType : uint8_t { kF32, kF16 };
+
+// One KV head of one layer inside the pages of a sequence, and the query rows that look at it.
+// In a page, keys lie as [head_dim, 16 tokens] (lanes are tokens), values as [16 tokens, value_dim] (lanes are channels).
+struct AttentionTask {
+    const float* queries;                // [n_rows, n_heads, head_dim]: the query heads that share this KV head
+    size_t query_row_stride;             // floats from row to row
+    size_t n_rows;                       // consecutive positions of one sequence
+    size_t n_heads;                      // query heads of the group
+    size_t head_dim;                     // a multiple of 8, at most kMaxHeadDim
+    size_t value_dim;                    // a multiple of 8, at most kMaxHeadDim
+    uint32_t first_position;             // position of row 0; row r is at first_position + r
+    uint32_t window;                     // positions a row sees, its own included; 0: all
+    float scale;                         // scores are multiplied with this
+    KvType key_type;
+    KvType value_type;
+    const std::byte* const* pages;       // [logical blocks] page of each block; null where it left the window
+    size_t key_offset;                   // bytes from the page to this layer's and head's keys
+    size_t value_offset;                 // and to its values
+};
+
+// Softmax state of one (row, head): M, L, O[value_dim] one after the other; see docs/numerics.md.
+inline constexpr size_t attention_state_floats(size_t value_dim) { return value_dim + 2; }
+
+struct Kernels {
+    const char* name;  // "reference", "portable", "avx2", "avx512"
+
+    // --- activations -------------------------------------------------------------------------------------------------
+    // Bytes that quantised rows take: kernels/quantized_rows.h.
+    // x: [n_rows, n_cols] with x_stride floats from row to row; out: n_rows * quantized_row_bytes(n_cols).
+    void (*quantize_rows)(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out);
+
+    // The same with twice the bits: what `out` leaves of each value is quantised again into `rest`, which has out's size.
+    // The product of a row is the sum of the products of its two parts.
+    void (*quantize_rows_twice)(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out,
+                                std::byte* rest);
+
+    // y[r, i] = (x[r, i] / rms(x[r])) * weight[i]; x and y may be the same memory. [n_rows, n_cols]
+    void (*rms_norm)(const float* x, size_t x_stride, const float* weight, float eps, size_t n_rows, size_t n_cols,
+                     float* y, size_t y_stride);
+
+    // out[i] = silu(gate[i]) * up[i] over [n_rows, n_cols]; out may be gate.
+    void (*silu_multiply)(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols, float* out,
+                          size_t out_stride);
+
+    // cos and sin of float(position) * inverse_frequency[i], times magnitude: out is [2, n_pairs] (all cos, then all sin).
+    void (*rope_angles)(uint32_t position, const float* inverse_frequency, float magnitude, size_t n_pairs, float* out);
+
+    // Rotates n_heads heads of one row in place. `interleaved`: pairs are (2i, 2i + 1), else (i, i + n_pairs).
+    // Channels from 2 * n_pairs on stay as they are.
+    void (*rope_rotate)(float* x, size_t n_heads, size_t head_dim, const float* angles, size_t n_pairs, bool interleaved);
+
+    // --- products ----------------------------------------------------------------------------------------------------
+    // y[r, g * 16 + i] for row groups first_group..end_group of w: dot(w, x[r]) + bias (null: none), added to what y
+    // holds if `accumulate` (y + (dot + bias)). Only the outputs below w.n_rows are written.
+    // Activations quantised by quantize_rows; w of a quantised type.
+    void (*multiply_quantized)(const PackedMatrix& w, const std::byte* x, size_t n_rows, size_t first_group,
+                               size_t end_group, const float* bias, bool accumulate, float* y, size_t y_stride);
+    // Activations in f32; w of any type (quantised ones are dequantised tile by tile).
+    void (*multiply_float)(const PackedMatrix& w, const float* x, size_t x_stride, size_t n_rows, size_t first_group,
+                           size_t end_group, const float* bias, bool accumulate, float* y, size_t y_stride);
+
+    // --- attention ---------------------------------------------------------------------------------------------------
+    // Rounds keys and values of one row of one KV head to the cache's types and stores them as token `slot` of a page.
+    void (*store_keys)(const float* k, size_t head_dim, KvType type, size_t slot, std::byte* keys);
+    void (*store_values)(const float* v, size_t value_dim, KvType type, size_t slot, std::byte* values);
+
+    // Visits splits first_split..end_split in ascending order and merges each into states [n_rows, n_heads]. With
+    // `fresh` the states are set from the first split that a row sees; otherwise they hold earlier splits.
+    // Rows that see nothing of a split are left as they are (fresh: M = -inf, L = 0, O = 0).
+    void (*attend)(const AttentionTask& task, size_t first_split, size_t end_split, bool fresh, float* states);
+    // Merges `later` into `states`; both [n_states], the later one of the following splits.
+    void (*merge_attention)(float* states, const float* later, size_t n_states, size_t value_dim);
+    // out[s] = O / L. out: [n_states, value_dim]
+    void (*finish_attention)(const float* states, size_t n_states, size_t value_dim, float* out);
+};
+
+// The plain definition (kernels/reference). Slow; for tests.
+const Kernels& reference();
+// Any x86-64-v2 or other 64-bit processor.
+const Kernels& portable();
+// Null where the build or this processor lacks them.
+const Kernels* avx2();
+const Kernels* avx512();
+
+}  // namespace inlay::kernels

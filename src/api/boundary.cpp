@@ -1,0 +1,44 @@
+#include "api/boundary.h"
+
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "api/error.h"
+
+namespace inlay::api {
+
+int32_t report(inlay_error** error, int32_t status, std::string_view sentence) noexcept {
+    if (error) *error = make_error(status, sentence);
+    return status;
+}
+
+int32_t report_exception(inlay_error** error) noexcept {
+    try {
+        throw;
+    } catch (const Error& known) {
+        return report(error, known.status(), known.sentence());
+    } catch (const std::bad_alloc&) {
+        return report(error, INLAY_E_OUT_OF_MEMORY, "out of memory");
+    } catch (const std::length_error&) {
+        return report(error, INLAY_E_OUT_OF_MEMORY, "out of memory: more was asked for than can exist");
+    } catch (const std::exception& unknown) {
+        return report(error, INLAY_E_INTERNAL, unknown.what());
+    } catch (...) {
+        return report(error, INLAY_E_INTERNAL, "an exception of unknown type");
+    }
+}
+
+std::string_view text_argument(const char* text, size_t size, const char* name) {
+    if (size == SIZE_MAX) return {&require(text, name), std::strlen(text)};
+    if (!text && size > 0) invalid(std::string(name) + " is NULL but its size is " + std::to_string(size));
+    return {text, size};
+}
+
+void check_flags(uint32_t flags, uint32_t known, const char* name) {
+    if ((flags & ~known) != 0)
+        throw Error(INLAY_E_UNSUPPORTED,
+                    std::string(name) + " has bits that this version of the library does not know");
+}
+
+}  // namespace inlay::api

@@ -1,0 +1,95 @@
+#include <limits>
+#include <string>
+
+#include "api/handles.h"
+#include "api/kv_type.h"
+#include "api/versioned_struct.h"
+
+using namespace inlay::api;
+using inlay::CacheOptions;
+using inlay::EngineCache;
+using inlay::KvLayout;
+
+namespace {
+
+KvLayout layout_for(const inlay::Engine& engine, const inlay_cache_options& options) {
+    return inlay::kv_layout_of(engine.spec(), kv_type(options.key_type, "options->key_type"),
+                               kv_type(options.value_type, "options->value_type"));
+}
+
+CacheOptions cache_options(const inlay_cache_options& options) {
+    check_flags(options.flags, INLAY_CACHE_NO_REUSE | INLAY_CACHE_COMMIT_NOW, "options->flags");
+    CacheOptions ours;
+    ours.budget_bytes = options.bytes;
+    ours.no_reuse = (options.flags & INLAY_CACHE_NO_REUSE) != 0;
+    ours.commit_now = (options.flags & INLAY_CACHE_COMMIT_NOW) != 0;
+    return ours;
+}
+
+}  // namespace
+
+int32_t inlay_cache_options_init(inlay_cache_options* options, uint32_t struct_size) {
+    return init_struct(options, struct_size);
+}
+
+int32_t inlay_cache_bytes_for(const inlay_engine* engine, const inlay_cache_options* options, uint64_t n_tokens,
+                              uint64_t* bytes, inlay_error** error) {
+    if (bytes) *bytes = 0;
+    return guarded(error, [&] {
+        require(bytes, "bytes");
+        const auto shared = require(engine, "engine").share("engine");
+        shared->require_weights();
+        const KvLayout layout = layout_for(*shared, read_struct(options, "options"));
+        if (n_tokens > std::numeric_limits<uint64_t>::max() / 2 / layout.bytes_per_token())
+            invalid("n_tokens is " + std::to_string(n_tokens) + ", more than memory can hold");
+        *bytes = inlay::kv_bytes_for(layout, n_tokens, shared->max_step_tokens());
+        return INLAY_OK;
+    });
+}
+
+int32_t inlay_cache_create(const inlay_engine* engine, const inlay_cache_options* options, inlay_cache** cache,
+                           inlay_error** error) {
+    if (cache) *cache = nullptr;
+    return guarded(error, [&] {
+        require(cache, "cache");
+        const auto shared = require(engine, "engine").share("engine");
+        shared->require_weights();
+        const inlay_cache_options theirs = read_struct(options, "options");
+        const KvLayout layout = layout_for(*shared, theirs);
+        *cache = new inlay_cache(std::make_shared<const EngineCache>(shared, layout, cache_options(theirs)));
+        return INLAY_OK;
+    });
+}
+
+void inlay_cache_retain(const inlay_cache* cache) { retain_handle(cache); }
+void inlay_cache_release(const inlay_cache* cache) { release_handle(cache); }
+
+int32_t inlay_cache_get_stats(const inlay_cache* cache, inlay_cache_stats* stats, inlay_error** error) {
+    return guarded(error, [&] {
+        clear_result(stats, "stats");
+        const inlay::CacheStats theirs = require(cache, "cache").share("cache")->cache().stats();
+        inlay_cache_stats ours{};
+        ours.block_tokens = static_cast<uint32_t>(inlay::kBlockTokens);
+        ours.budget_bytes = theirs.budget_bytes;
+        ours.block_bytes = theirs.block_bytes;
+        ours.n_blocks = theirs.n_blocks;
+        ours.n_used_blocks = theirs.n_used_blocks;
+        ours.n_cached_blocks = theirs.n_cached_blocks;
+        ours.n_free_blocks = theirs.n_free_blocks;
+        ours.n_shared_blocks = theirs.n_shared_blocks;
+        ours.used_bytes = theirs.used_bytes;
+        ours.table_bytes = theirs.table_bytes;
+        ours.n_prefix_hits = theirs.n_prefix_hits;
+        ours.n_reused_tokens = theirs.n_reused_tokens;
+        ours.n_evicted_blocks = theirs.n_evicted_blocks;
+        write_struct(ours, stats);
+        return INLAY_OK;
+    });
+}
+
+int32_t inlay_cache_clear(const inlay_cache* cache, inlay_error** error) {
+    return guarded(error, [&] {
+        require(cache, "cache").share("cache")->cache().clear();
+        return INLAY_OK;
+    });
+}

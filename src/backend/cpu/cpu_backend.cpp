@@ -1,0 +1,188 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/scratch_layout.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kRowGrain = 8;      // rows of one task of a row-wise operation
+constexpr size_t kTasksPerThread = 4;  // products are cut finer than the threads, so that a late thread costs little
+
+}  // namespace
+
+CpuBackend::CpuBackend(const kernels::Kernels& kernels, Workers& workers, ComputeMode mode,
+                       std::shared_ptr<PageProvider> provider)
+    : kernels_(kernels), workers_(workers), mode_(mode), provider_(std::move(provider)) {}
+
+std::vector<WeightId> CpuBackend::load(const ByteSource& source, std::span<const TensorInfo* const> tensors,
+                                       const Progress& progress) {
+    return weights_.load(provider_, source, tensors, workers_, progress);
+}
+
+uint64_t CpuBackend::scratch_bytes_for(const StepShape& shape, size_t n_rows, size_t n_positions,
+                                       unsigned n_threads) {
+    return ScratchLayout(shape, n_rows, n_positions, n_threads).bytes;
+}
+
+void CpuBackend::prepare_scratch(const StepShape& shape) {
+    shape_ = shape;
+    scratch_ = PageRange(
+        provider_, scratch_bytes_for(shape, shape.max_rows, shape.max_positions, workers_.n_threads()), false);
+}
+
+void CpuBackend::reserve_rows(size_t n_rows, size_t n_positions) {
+    const ScratchLayout layout(shape_, n_rows, std::min<size_t>(n_positions, shape_.max_positions),
+                               workers_.n_threads());
+    if (layout.bytes > scratch_committed_) {
+        scratch_.commit(0, layout.bytes, false);
+        scratch_committed_ = layout.bytes;
+    }
+    const auto at = [&](uint64_t offset) { return reinterpret_cast<float*>(scratch_.data() + offset); };
+    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = {at(layout.buffers[i]), layout.widths[i]};
+    quantized_ = scratch_.data() + layout.quantized;
+    angles_ = at(layout.angles);
+    thread_states_ = at(layout.thread_states);
+    split_states_ = at(layout.split_states);
+}
+
+void CpuBackend::embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) {
+    const kernels::PackedMatrix& embedding = weights_.matrix(matrix);
+    workers_.run_ranges(tokens.size(), kRowGrain, [&](size_t first, size_t end) {
+        for (size_t row = first; row < end; ++row) {
+            float* values = out.data + row * out.n_cols;
+            kernels::unpack_row(embedding, static_cast<size_t>(tokens[row]), values);
+            if (scale != 1.0f)
+                for (size_t i = 0; i < out.n_cols; ++i) values[i] *= scale;
+        }
+    });
+}
+
+void CpuBackend::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
+    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        kernels_.rms_norm(in.data + first * in.n_cols, in.n_cols, weights_.vector(weight), epsilon, end - first,
+                          in.n_cols, out.data + first * out.n_cols, out.n_cols);
+    });
+}
+
+bool CpuBackend::is_quantized_product(WeightId weight) const {
+    return mode_ == ComputeMode::kAuto && is_quantized(weights_.matrix(weight).type);
+}
+
+void CpuBackend::quantize(Activation in, size_t n_rows, InputPrecision precision) {
+    const size_t row_bytes = kernels::quantized_row_bytes(in.n_cols);
+    quantized_rest_ = quantized_ + n_rows * row_bytes;
+    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        const float* rows = in.data + first * in.n_cols;
+        std::byte* out = quantized_ + first * row_bytes;
+        if (precision == InputPrecision::kSingle)
+            kernels_.quantize_rows(rows, in.n_cols, end - first, in.n_cols, out);
+        else
+            kernels_.quantize_rows_twice(rows, in.n_cols, end - first, in.n_cols, out,
+                                         quantized_rest_ + first * row_bytes);
+    });
+}
+
+void CpuBackend::multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group,
+                          size_t end_group) {
+    const kernels::PackedMatrix& matrix = weights_.matrix(output.weight);
+    const float* bias = weights_.vector(output.bias);
+    if (!is_quantized_product(output.weight))
+        kernels_.multiply_float(matrix, in.data, in.n_cols, n_rows, first_group, end_group, bias, output.accumulate,
+                                output.out.data, output.out.n_cols);
+    else if (output.precision == InputPrecision::kSingle)
+        kernels_.multiply_quantized(matrix, quantized_, n_rows, first_group, end_group, bias, output.accumulate,
+                                    output.out.data, output.out.n_cols);
+    else
+        multiply_twice(n_rows, output, first_group, end_group);
+}
+
+// The products of both parts of the input, then their sum. A few groups at a time, so that the weights come from memory
+// once; the parts of a single row lie behind each other and go over the weights together, as two rows do.
+void CpuBackend::multiply_twice(size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group) {
+    constexpr size_t kGroups = 4;
+    constexpr size_t kRows = 64;
+    constexpr size_t kWidth = kGroups * kernels::kGroupRows;
+    const kernels::PackedMatrix& matrix = weights_.matrix(output.weight);
+    const float* bias = weights_.vector(output.bias);
+    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
+    const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
+    float parts[2][kRows * kWidth];
+    for (size_t row = 0; row < n_rows; row += kRows) {
+        const size_t rows = std::min(kRows, n_rows - row);
+        for (size_t group = first_group; group < end_group; group += kGroups) {
+            const size_t groups = std::min(kGroups, end_group - group);
+            const size_t first = group * kernels::kGroupRows;
+            const size_t n_outputs = std::min(groups * kernels::kGroupRows, matrix.n_rows - first);
+            const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
+                                              matrix.data + group * group_bytes};
+            if (n_rows == 1) {
+                kernels_.multiply_quantized(slice, quantized_, 2, 0, groups, nullptr, false, parts[0],
+                                            kRows * kWidth);
+            } else {
+                kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, rows, 0, groups, nullptr, false,
+                                            parts[0], kWidth);
+                kernels_.multiply_quantized(slice, quantized_rest_ + row * row_bytes, rows, 0, groups, nullptr,
+                                            false, parts[1], kWidth);
+            }
+            for (size_t r = 0; r < rows; ++r) {
+                float* y = output.out.data + (row + r) * output.out.n_cols + first;
+                for (size_t i = 0; i < n_outputs; ++i) {
+                    float sum = parts[0][r * kWidth + i] + parts[1][r * kWidth + i];
+                    if (bias) sum += bias[first + i];
+                    y[i] = output.accumulate ? y[i] + sum : sum;
+                }
+            }
+        }
+    }
+}
+
+void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
+    size_t n_groups = 0;
+    bool any_quantized = false;
+    InputPrecision precision = InputPrecision::kSingle;
+    for (const LinearOutput& output : outputs) {
+        n_groups += weights_.matrix(output.weight).n_groups();
+        any_quantized |= is_quantized_product(output.weight);
+        precision = std::max(precision, output.precision);
+    }
+    if (any_quantized) quantize(in, n_rows, precision);
+
+    const size_t n_tasks_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * kTasksPerThread;
+    const size_t groups_per_task =
+        std::max((n_groups + n_tasks_wanted - 1) / n_tasks_wanted,
+                 (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks);
+    // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
+    workers_.run_ranges(n_groups, groups_per_task, [&](size_t first, size_t end) {
+        size_t begin_of_output = 0;
+        for (const LinearOutput& output : outputs) {
+            const size_t end_of_output = begin_of_output + weights_.matrix(output.weight).n_groups();
+            const size_t from = std::max(first, begin_of_output);
+            const size_t to = std::min(end, end_of_output);
+            if (from < to) multiply(in, n_rows, output, from - begin_of_output, to - begin_of_output);
+            begin_of_output = end_of_output;
+        }
+    });
+}
+
+void CpuBackend::gated_silu(Activation gate, Activation up, size_t n_rows) {
+    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        float* rows = gate.data + first * gate.n_cols;
+        kernels_.silu_multiply(rows, up.data + first * up.n_cols, gate.n_cols, end - first, gate.n_cols, rows,
+                               gate.n_cols);
+    });
+}
+
+void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) {
+    for (size_t i = 0; i < rows.size(); ++i)
+        std::memcpy(out.data + i * out.n_cols, in.data + rows[i] * in.n_cols, in.n_cols * sizeof(float));
+}
+
+void CpuBackend::output(Activation in, size_t n_rows, WeightId matrix, float* logits) {
+    const LinearOutput head{matrix, kNoWeight, {logits, weights_.matrix(matrix).n_rows}, false, InputPrecision::kDouble};
+    linear(in, n_rows, {&head, 1});
+}
+
+}  // namespace inlay

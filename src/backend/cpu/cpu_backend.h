@@ -1,0 +1,79 @@
+// The backend inside the library: kernels of the instruction set chosen at run time, workers, packed weights. Work is
+// cut so that every task owns its outputs; how it is cut never changes a result (docs/numerics.md).
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "backend/backend.h"
+#include "backend/cpu/packed_weights.h"
+#include "base/pages.h"
+#include "base/workers.h"
+#include "kernels/kernels.h"
+
+namespace inlay {
+
+enum class ComputeMode : uint8_t { kAuto, kF32 };
+
+class CpuBackend final : public Backend {
+public:
+    // `kernels` and `workers` outlive the backend.
+    CpuBackend(const kernels::Kernels& kernels, Workers& workers, ComputeMode mode,
+               std::shared_ptr<PageProvider> provider);
+
+    // Scratch bytes of a step of n_rows that sees n_positions.
+    static uint64_t scratch_bytes_for(const StepShape& shape, size_t n_rows, size_t n_positions, unsigned n_threads);
+
+    std::vector<WeightId> load(const ByteSource& source, std::span<const TensorInfo* const> tensors,
+                               const Progress& progress) override;
+    uint64_t weight_bytes() const override { return weights_.bytes(); }
+
+    void prepare_scratch(const StepShape& shape) override;
+    void reserve_rows(size_t n_rows, size_t n_positions) override;
+    uint64_t scratch_bytes() const override { return scratch_committed_; }
+    Activation activation(Buffer buffer) const override { return buffers_[static_cast<size_t>(buffer)]; }
+
+    void embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) override;
+    void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) override;
+    void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) override;
+    void begin_positions(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes) override;
+    void rope_and_store(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes, size_t rope_index,
+                        uint32_t layer, Activation query, Activation key, Activation value) override;
+    void attention(std::span<const SequenceRows> sequences, uint32_t layer, uint32_t window, float scale,
+                   Activation query, Activation out) override;
+    void gated_silu(Activation gate, Activation up, size_t n_rows) override;
+    void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) override;
+    void output(Activation in, size_t n_rows, WeightId matrix, float* logits) override;
+
+private:
+    struct AttentionWork;
+
+    void quantize(Activation in, size_t n_rows, InputPrecision precision);
+    bool is_quantized_product(WeightId weight) const;
+    void multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group);
+    void multiply_twice(size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group);
+    void attend_whole(const AttentionWork& work, const SequenceRows& rows, size_t first_row, size_t end_row,
+                      size_t kv_head, unsigned thread);
+    void attention_by_rows(const AttentionWork& work, size_t n_tasks);
+    void attention_by_splits(const AttentionWork& work, size_t n_rows);
+    void finish_rows(const AttentionWork& work, const float* states, size_t first_row, size_t end_row,
+                     size_t kv_head);
+
+    const kernels::Kernels& kernels_;
+    Workers& workers_;
+    ComputeMode mode_;
+    std::shared_ptr<PageProvider> provider_;
+    PackedWeights weights_;
+
+    StepShape shape_{};
+    PageRange scratch_;
+    uint64_t scratch_committed_ = 0;
+    std::array<Activation, static_cast<size_t>(Buffer::kCount)> buffers_{};
+    std::byte* quantized_ = nullptr;       // [n_rows] rows of the last input
+    std::byte* quantized_rest_ = nullptr;  // [n_rows] what those leave of it, right behind them
+    float* angles_ = nullptr;          // [ropes][max_rows, 2, n_pairs]
+    float* thread_states_ = nullptr;   // [n_threads, kAttentionRowsPerTask, group heads] attention states
+    float* split_states_ = nullptr;    // [rows, kv heads, splits, group heads] attention states
+};
+
+}  // namespace inlay

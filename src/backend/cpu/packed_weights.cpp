@@ -1,0 +1,134 @@
+#include "backend/cpu/packed_weights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "kernels/reference/dequantize.h"
+
+namespace inlay {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+constexpr size_t kTaskBytes = size_t{1} << 18;  // of the file, that one task reads and packs
+
+// Norm weights and biases. A matrix of one row is packed like other matrices of its width would be, which wastes
+// fifteen rows; no architecture has one.
+bool is_vector(const TensorInfo& tensor) { return tensor.dims[1] == 1; }
+
+uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+uint32_t checked_u32(uint64_t value, const TensorInfo& tensor) {
+    if (value > UINT32_MAX) throw Error(INLAY_E_UNSUPPORTED, "tensor '" + printable(tensor.name, 96) + "' is too large");
+    return static_cast<uint32_t>(value);
+}
+
+[[noreturn]] void no_kernel(const TensorInfo& tensor) {
+    throw Error(INLAY_E_UNSUPPORTED, "tensor '" + printable(tensor.name, 96) + "': type " +
+                                         std::string(name(tensor.type)) + " has no kernels");
+}
+
+// Keeps the first exception of the workers for the thread that started them.
+class FirstFailure {
+public:
+    template <typename Work>
+    void guard(const Work& work) noexcept {
+        if (failed_.load(std::memory_order_relaxed)) return;
+        try {
+            work();
+        } catch (...) {
+            const std::lock_guard lock(mutex_);
+            if (!failure_) failure_ = std::current_exception();
+            failed_.store(true, std::memory_order_relaxed);
+        }
+    }
+    void rethrow() const {
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+private:
+    std::atomic<bool> failed_{false};
+    std::mutex mutex_;
+    std::exception_ptr failure_;
+};
+
+void load_vector(const ByteSource& source, const TensorInfo& tensor, std::byte* out) {
+    std::vector<std::byte> stored(tensor.bytes);
+    source.read_at(tensor.offset, stored.data(), stored.size());
+    dequantize(tensor.type, stored.data(), tensor.dims[0], reinterpret_cast<float*>(out));
+}
+
+void load_matrix(const ByteSource& source, const TensorInfo& tensor, Workers& workers,
+                 std::span<std::vector<std::byte>> staging, std::byte* out) {
+    const size_t n_cols = tensor.dims[0];
+    const size_t n_rows = tensor.dims[1];
+    const size_t row_bytes = row_size(tensor.type, n_cols);
+    const size_t group_bytes = kernels::packed_group_bytes(tensor.type, n_cols);
+    const size_t n_groups = (n_rows + kernels::kGroupRows - 1) / kernels::kGroupRows;
+    const size_t groups_per_task = std::max({size_t{1}, kTaskBytes / (row_bytes * kernels::kGroupRows),
+                                             (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks});
+    FirstFailure failure;
+    workers.run((n_groups + groups_per_task - 1) / groups_per_task, [&](size_t task, unsigned thread) {
+        failure.guard([&] {
+            const size_t first_row = task * groups_per_task * kernels::kGroupRows;
+            const size_t end_row = std::min(n_rows, first_row + groups_per_task * kernels::kGroupRows);
+            std::vector<std::byte>& rows = staging[thread];
+            rows.resize((end_row - first_row) * row_bytes);
+            source.read_at(tensor.offset + first_row * row_bytes, rows.data(), rows.size());
+            for (size_t row = first_row; row < end_row; row += kernels::kGroupRows)
+                kernels::pack_group(tensor.type, rows.data() + (row - first_row) * row_bytes,
+                                    std::min(kernels::kGroupRows, end_row - row), n_cols,
+                                    out + row / kernels::kGroupRows * group_bytes);
+        });
+    });
+    failure.rethrow();
+}
+
+}  // namespace
+
+uint64_t PackedWeights::bytes_of(const TensorInfo& tensor) {
+    if (is_vector(tensor)) {
+        if (!kernels::can_pack(tensor.type, tensor.dims[0])) no_kernel(tensor);
+        return round_up(tensor.dims[0] * sizeof(float), kAlignment);
+    }
+    if (!kernels::can_pack(tensor.type, tensor.dims[0])) no_kernel(tensor);
+    const uint64_t n_groups = (tensor.dims[1] + kernels::kGroupRows - 1) / kernels::kGroupRows;
+    return round_up(n_groups * kernels::packed_group_bytes(tensor.type, tensor.dims[0]), kAlignment);
+}
+
+uint64_t PackedWeights::bytes_of(std::span<const TensorInfo* const> tensors) {
+    uint64_t bytes = 0;
+    for (const TensorInfo* tensor : tensors) bytes += bytes_of(*tensor);
+    return bytes;
+}
+
+std::vector<WeightId> PackedWeights::load(std::shared_ptr<PageProvider> provider, const ByteSource& source,
+                                          std::span<const TensorInfo* const> tensors, Workers& workers,
+                                          const Backend::Progress& progress) {
+    arena_ = PageRange(std::move(provider), bytes_of(tensors), true);
+    arena_.commit(0, arena_.size(), false);
+    std::vector<std::vector<std::byte>> staging(workers.n_threads());
+    std::vector<WeightId> ids;
+    std::byte* out = arena_.data();
+    uint64_t done = 0;
+    for (const TensorInfo* tensor : tensors) {
+        if (!progress(done)) throw Error(INLAY_E_CANCELLED, "opening was cancelled by the progress callback");
+        if (is_vector(*tensor))
+            load_vector(source, *tensor, out);
+        else
+            load_matrix(source, *tensor, workers, staging, out);
+        ids.push_back(static_cast<WeightId>(weights_.size()));
+        weights_.push_back(
+            {tensor->type, checked_u32(tensor->dims[1], *tensor), checked_u32(tensor->dims[0], *tensor), out});
+        out += bytes_of(*tensor);
+        done += tensor->bytes;
+    }
+    if (!progress(done)) throw Error(INLAY_E_CANCELLED, "opening was cancelled by the progress callback");
+    return ids;
+}
+
+}  // namespace inlay

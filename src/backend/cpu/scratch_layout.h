@@ -1,0 +1,60 @@
+// Where the intermediate results of one step lie in scratch memory. It grows with the rows of a step and, by the few
+// partial attention states of long sequences, with positions / 512: nothing grows with their product.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "kernels/kernels.h"
+#include "kernels/quantized_rows.h"
+
+namespace inlay {
+
+inline constexpr size_t kAttentionRowsPerTask = 16;
+// Steps of at most this many rows may cut attention into splits, to give every thread work.
+inline constexpr size_t kMaxSplitRows = 16;
+
+inline size_t splits_of(size_t n_positions) {
+    return (n_positions + kernels::kSplitPositions - 1) / kernels::kSplitPositions;
+}
+
+struct ScratchLayout {
+    static constexpr size_t kBuffers = static_cast<size_t>(Backend::Buffer::kCount);
+
+    std::array<uint64_t, kBuffers> buffers{};  // offsets of [n_rows, width]
+    std::array<size_t, kBuffers> widths{};
+    uint64_t quantized = 0;
+    uint64_t angles = 0;
+    uint64_t thread_states = 0;
+    uint64_t split_states = 0;
+    uint64_t bytes = 0;
+
+    ScratchLayout(const StepShape& shape, size_t n_rows, size_t n_positions, unsigned n_threads) {
+        widths = {shape.n_embedding,     shape.n_embedding,    shape.query_width,    shape.key_width,
+                  shape.value_width,     shape.attention_width, shape.n_feed_forward, shape.n_feed_forward,
+                  shape.n_embedding};
+        for (size_t i = 0; i < kBuffers; ++i) buffers[i] = take(n_rows * widths[i] * sizeof(float));
+
+        const size_t widest_input = std::max({shape.n_embedding, shape.attention_width, shape.n_feed_forward});
+        quantized = take(2 * n_rows * kernels::quantized_row_bytes(widest_input));
+        angles = take(n_rows * 2 * shape.n_pairs * sizeof(float));
+
+        const size_t state_bytes = kernels::attention_state_floats(shape.value_dim) * sizeof(float);
+        const size_t group_heads = shape.n_heads / shape.n_kv_heads;
+        thread_states = take(n_threads * kAttentionRowsPerTask * group_heads * state_bytes);
+        split_states =
+            take(std::min(n_rows, kMaxSplitRows) * shape.n_heads * splits_of(n_positions) * state_bytes);
+    }
+
+private:
+    uint64_t take(uint64_t n_bytes) {
+        const uint64_t offset = bytes;
+        bytes += (n_bytes + 63) / 64 * 64;
+        return offset;
+    }
+};
+
+}  // namespace inlay

@@ -1,0 +1,269 @@
+#include "cache/cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace inlay {
+namespace {
+
+uint64_t checked_budget(const KvLayout& layout, uint64_t budget_bytes) {
+    const uint64_t least = layout.page_bytes * layout.groups.size();
+    if (budget_bytes >= least) return budget_bytes;
+    throw Error(INLAY_E_INVALID_ARGUMENT, "bytes: a cache of " + std::to_string(budget_bytes) +
+                                              " bytes is too small, 16 tokens of this model take " +
+                                              std::to_string(least));
+}
+
+}  // namespace
+
+Cache::Cache(KvLayout layout, std::shared_ptr<PageProvider> provider, const CacheOptions& options)
+    : layout_(std::move(layout)),
+      no_reuse_(options.no_reuse),
+      budget_bytes_(checked_budget(layout_, options.budget_bytes)),
+      pool_(std::move(provider), options.budget_bytes, layout_.page_bytes, options.commit_now),
+      index_(layout_.groups.size(), pool_.n_blocks(), options.prefix_hash),
+      queue_(pool_.n_blocks()) {}
+
+void Cache::enter(Sequence& sequence) noexcept {
+    const std::lock_guard lock(mutex_);
+    sequence.next_ = sequences_;
+    if (sequences_) sequences_->previous_ = &sequence;
+    sequences_ = &sequence;
+}
+
+void Cache::leave(Sequence& sequence) noexcept {
+    const std::lock_guard lock(mutex_);
+    rewind(sequence, 0);
+    (sequence.previous_ ? sequence.previous_->next_ : sequences_) = sequence.next_;
+    if (sequence.next_) sequence.next_->previous_ = sequence.previous_;
+}
+
+void Cache::append(Sequence& sequence, std::span<const int32_t> tokens) {
+    const std::lock_guard lock(mutex_);
+    sequence.tokens_.insert(sequence.tokens_.end(), tokens.begin(), tokens.end());
+}
+
+size_t Cache::adopt_prefix(Sequence& sequence) {
+    const std::lock_guard lock(mutex_);
+    if (no_reuse_ || sequence.tokens_.empty()) return 0;
+
+    const std::span<const int32_t> tokens = sequence.tokens_;
+    const size_t longest = (tokens.size() - 1) / kBlockTokens;
+    const size_t old_length = path_length(sequence);
+    size_t length = old_length;
+    NodePlace node = sequence.last_node_;
+    for (; length < longest; ++length) {
+        const NodePlace child =
+            index_.find(node, sequence.extra_key_, tokens.subspan(length * kBlockTokens).first<kBlockTokens>());
+        if (child == kNoNode) break;
+        node = child;
+    }
+    const size_t n_before = sequence.n_computed_;
+    const size_t n_usable = usable_prefix(sequence, node, length, length * kBlockTokens);
+    if (n_usable <= n_before) return 0;
+
+    for (BlockTable& table : sequence.tables_) table.reserve(blocks_of(n_usable));
+    give_back_from(sequence, old_length);
+    settle(sequence, node, length, n_usable);
+    ++n_prefix_hits_;
+    n_reused_tokens_ += n_usable - n_before;
+    return n_usable - n_before;
+}
+
+BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens) {
+    const std::lock_guard lock(mutex_);
+    const size_t n_computed = sequence.n_computed_;
+    if (n_tokens > sequence.tokens_.size() - n_computed) {
+        throw Error(INLAY_E_INTERNAL, "cache: prepare for tokens that the sequence does not have");
+    }
+    const size_t end = std::max(n_computed + n_tokens, sequence.prepared_end_);
+    const size_t old_size = sequence.n_blocks();
+    const size_t new_size = std::max(blocks_of(end), old_size);
+    const TopBlock top = n_tokens == 0 ? TopBlock{} : top_block(sequence);
+
+    BlockNeed need{(new_size - old_size) * n_groups() + top.n_copies, pool_.n_free() + pool_.n_cached()};
+    // A sequence that just fits must be able to go on after it was cut back: without room for a copy, its own block is
+    // taken out of the index. Only then, because that costs the block's findability.
+    const bool without_copies = !need && top.n_sole > 0;
+    if (without_copies) need.n_needed -= top.n_sole;
+    if (!need) return need;
+
+    for (BlockTable& table : sequence.tables_) table.reserve(new_size);
+    if (!no_reuse_) {
+        index_.reserve(index_.n_nodes() + n_promised_nodes_ - promised_nodes(n_computed, sequence.prepared_end_) +
+                       promised_nodes(n_computed, end));
+    }
+
+    if (without_copies) take_sole_blocks_out(sequence);
+    while (pool_.n_free() < need.n_needed) evict_oldest();
+    if (n_tokens != 0) make_top_block_writable(sequence);
+    for (BlockTable& table : sequence.tables_) {
+        table.extend(new_size);
+        for (size_t i = old_size; i < new_size; ++i) {
+            const BlockId block = pool_.take();
+            table.set(i, block, pool_.page(block));
+        }
+    }
+    set_progress(sequence, n_computed, end);
+    return need;
+}
+
+void Cache::commit(Sequence& sequence, size_t n_tokens) {
+    const std::lock_guard lock(mutex_);
+    if (n_tokens > sequence.prepared_end_ - sequence.n_computed_) {
+        throw Error(INLAY_E_INTERNAL, "cache: commit of tokens that were not prepared");
+    }
+    const size_t n_computed = sequence.n_computed_ + n_tokens;
+    if (!no_reuse_) {
+        for (size_t i = sequence.n_computed_ / kBlockTokens; i < n_computed / kBlockTokens; ++i) {
+            index_block(sequence, i);
+        }
+    }
+    set_progress(sequence, n_computed, sequence.prepared_end_);
+    leave_windows(sequence);
+}
+
+void Cache::truncate(Sequence& sequence, size_t n_tokens) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (n_tokens >= sequence.tokens_.size()) return;
+    rewind(sequence, n_tokens);
+    sequence.tokens_.resize(n_tokens);
+}
+
+void Cache::forget_from(Sequence& sequence, size_t n_computed) noexcept {
+    const std::lock_guard lock(mutex_);
+    rewind(sequence, n_computed);
+}
+
+void Cache::release(Sequence& sequence) noexcept {
+    const std::lock_guard lock(mutex_);
+    rewind(sequence, 0);
+}
+
+void Cache::clear() noexcept {
+    const std::lock_guard lock(mutex_);
+    while (queue_.size() != 0) evict_oldest();
+}
+
+CacheStats Cache::stats() const {
+    const std::lock_guard lock(mutex_);
+    CacheStats stats;
+    stats.budget_bytes = budget_bytes_;
+    stats.block_bytes = layout_.page_bytes;
+    stats.n_blocks = pool_.n_blocks();
+    stats.n_used_blocks = pool_.n_used();
+    stats.n_cached_blocks = pool_.n_cached();
+    stats.n_free_blocks = pool_.n_free();
+    stats.n_shared_blocks = pool_.n_shared();
+    stats.used_bytes = pool_.n_used() * layout_.page_bytes;
+    stats.table_bytes = pool_.table_bytes() + index_.bytes() + queue_.bytes();
+    for (const Sequence* sequence = sequences_; sequence; sequence = sequence->next_) {
+        for (const BlockTable& table : sequence->tables_) stats.table_bytes += table.bytes();
+    }
+    stats.n_prefix_hits = n_prefix_hits_;
+    stats.n_reused_tokens = n_reused_tokens_;
+    stats.n_evicted_blocks = n_evicted_blocks_;
+    return stats;
+}
+
+// Counts what a step writes into first: with a partial block, positions of it that were computed must stay as they are
+// for everybody else.
+Cache::TopBlock Cache::top_block(const Sequence& sequence) const {
+    TopBlock top;
+    if (sequence.n_computed_ % kBlockTokens == 0) return top;
+    for (const BlockTable& table : sequence.tables_) {
+        const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
+        if (is_writable(block)) continue;
+        ++top.n_copies;
+        top.n_sole += pool_.ref_count(block) == 1;
+    }
+    return top;
+}
+
+void Cache::make_top_block_writable(Sequence& sequence) noexcept {
+    if (sequence.n_computed_ % kBlockTokens == 0) return;
+    const size_t index = sequence.n_computed_ / kBlockTokens;
+    for (BlockTable& table : sequence.tables_) {
+        const BlockId shared = table.block(index);
+        if (is_writable(shared)) continue;
+        const BlockId own = pool_.take();
+        std::memcpy(pool_.page(own), pool_.page(shared), layout_.page_bytes);
+        table.set(index, own, pool_.page(own));
+        let_go(shared);
+    }
+}
+
+// Nobody else holds these blocks, so nobody holds a descendant of their node: with the cached blocks gone too it is a
+// leaf, and its blocks can leave the index.
+void Cache::take_sole_blocks_out(Sequence& sequence) noexcept {
+    while (queue_.size() != 0) evict_oldest();
+    for (const BlockTable& table : sequence.tables_) {
+        const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
+        if (is_writable(block) || pool_.ref_count(block) != 1) continue;
+        const NodePlace node = index_.node_of(block);
+        index_.detach(block);
+        index_.prune(node);
+    }
+}
+
+void Cache::index_block(Sequence& sequence, size_t index) noexcept {
+    const std::span<const int32_t> all = sequence.tokens_;
+    const BlockTokens tokens = all.subspan(index * kBlockTokens).first<kBlockTokens>();
+    NodePlace node = index_.find(sequence.last_node_, sequence.extra_key_, tokens);
+    if (node == kNoNode) node = index_.insert(sequence.last_node_, sequence.extra_key_, tokens);
+    for (size_t group = 0; group < n_groups(); ++group) {
+        BlockTable& table = sequence.tables_[group];
+        const BlockId own = table.block(index);
+        const BlockId indexed = index_.block(node, group);
+        if (indexed == kNoBlock) {
+            index_.attach(node, group, own);
+        } else if (indexed != own) {
+            acquire(indexed);
+            table.set(index, indexed, pool_.page(indexed));
+            let_go(own);
+        }
+    }
+    index_.move_holder(sequence.last_node_, node);
+    sequence.last_node_ = node;
+}
+
+bool Cache::is_writable(BlockId block) const {
+    return pool_.ref_count(block) == 1 && index_.node_of(block) == kNoNode;
+}
+
+void Cache::acquire(BlockId block) noexcept {
+    if (pool_.ref_count(block) == 0) queue_.remove(block);
+    pool_.add_reference(block);
+}
+
+void Cache::let_go(BlockId block) noexcept {
+    if (!pool_.drop_reference(block)) return;
+    if (index_.node_of(block) == kNoNode) {
+        pool_.free(block);
+    } else {
+        queue_.push_back(block);
+    }
+}
+
+// Gives up the oldest cached block, and with a block of a group that keeps all positions its whole node, which can not
+// be found without it.
+void Cache::evict_oldest() noexcept {
+    const BlockId oldest = queue_.front();
+    const NodePlace node = index_.node_of(oldest);
+    const bool whole_node = layout_.groups[index_.group_of(oldest)].window == 0;
+    for (size_t group = 0; group < n_groups(); ++group) {
+        const BlockId block = index_.block(node, group);
+        if (block == kNoBlock || (block != oldest && !whole_node)) continue;
+        queue_.remove(block);
+        index_.detach(block);
+        pool_.free(block);
+        ++n_evicted_blocks_;
+    }
+    index_.prune(node);
+}
+
+}  // namespace inlay

@@ -1,0 +1,159 @@
+// Keys and values of many sequences in a fixed budget of blocks.
+//
+// A sequence takes blocks as it grows. A block that became full is put into the prefix index, where other sequences
+// with the same beginning find it instead of computing it; a block that no sequence holds any more stays findable until
+// its room is needed. A block that is shared or indexed is never written: whoever would write it copies it first.
+//
+// The invariants that carry this (check_invariants):
+// - A block is free, held by as many as its ref_count says, or cached: indexed, unheld and in the eviction queue.
+// - A sequence's full block is the one of its node, or none where it left the window.
+// - With groups that keep all positions, a node lives as long as its blocks of these groups, and whoever holds a node's
+// block
+//   there holds its ancestors' too. Sequences let go from the tail, so the queue has every child before its parent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "cache/block_pool.h"
+#include "cache/eviction_queue.h"
+#include "backend/kv_layout.h"
+#include "cache/prefix_index.h"
+#include "cache/sequence.h"
+
+namespace inlay {
+
+struct CacheOptions {
+    uint64_t budget_bytes = 0;
+    bool no_reuse = false;    // sequences share nothing
+    bool commit_now = false;  // memory is taken at creation
+    PrefixHash prefix_hash = &hash_prefix;
+};
+
+struct CacheStats {
+    uint64_t budget_bytes = 0;
+    uint64_t block_bytes = 0;
+    uint64_t n_blocks = 0;
+    uint64_t n_used_blocks = 0;
+    uint64_t n_cached_blocks = 0;
+    uint64_t n_free_blocks = 0;
+    uint64_t n_shared_blocks = 0;
+    uint64_t used_bytes = 0;
+    uint64_t table_bytes = 0;
+    uint64_t n_prefix_hits = 0;
+    uint64_t n_reused_tokens = 0;
+    uint64_t n_evicted_blocks = 0;
+};
+
+// Blocks that a sequence needs for its next step, and those it could get. True when there are enough.
+struct BlockNeed {
+    uint64_t n_needed = 0;
+    uint64_t n_available = 0;  // free, or cached and so to be had
+    explicit operator bool() const { return n_needed <= n_available; }
+};
+
+// Every public function takes the cache's mutex: any thread, one at a time for each sequence. A function that throws
+// std::bad_alloc has changed nothing; functions marked noexcept do not allocate.
+class Cache {
+public:
+    // Throws Error when the budget does not hold one block of every group, std::bad_alloc.
+    Cache(KvLayout layout, std::shared_ptr<PageProvider> provider, const CacheOptions& options);
+    Cache(const Cache&) = delete;
+    Cache& operator=(const Cache&) = delete;
+
+    const KvLayout& layout() const { return layout_; }
+
+    // Tokens to be computed.
+    void append(Sequence& sequence, std::span<const int32_t> tokens);
+
+    // Takes over what is cached of the tokens to be computed, by whole blocks and never the last token, whose logits
+    // are wanted. Returns how many tokens need not be computed. A prepared range is given up if there are any.
+    size_t adopt_prefix(Sequence& sequence);
+
+    // Makes the next `n_tokens` tokens' positions writable: takes blocks, evicting cached ones where needed, and copies
+    // a partial block that others see. Changes nothing when there is not enough.
+    BlockNeed prepare(Sequence& sequence, size_t n_tokens);
+
+    // A step has computed the next `n_tokens` tokens, which were prepared. Blocks that became full are indexed, or
+    // dropped for the equal block that is indexed already; blocks that left their window are let go.
+    void commit(Sequence& sequence, size_t n_tokens);
+
+    // Cuts the sequence to `n_tokens` tokens and gives the blocks beyond back. Never computes: tokens that are left
+    // but whose keys and values are gone (below a window) are to be computed again.
+    void truncate(Sequence& sequence, size_t n_tokens) noexcept;
+
+    // The tokens from `n_computed` on (or from before it, as in truncate) are to be computed again.
+    void forget_from(Sequence& sequence, size_t n_computed) noexcept;
+
+    // Gives all blocks back; the tokens stay and are to be computed again.
+    void release(Sequence& sequence) noexcept;
+
+    // Gives up all cached blocks.
+    void clear() noexcept;
+
+    CacheStats stats() const;
+
+    // For tests: throws Error when an invariant does not hold.
+    void check_invariants() const;
+
+private:
+    friend class Sequence;
+
+    struct TopBlock {
+        size_t n_copies = 0;  // blocks to be copied before they are written
+        size_t n_sole = 0;    // of them, those that are only indexed: they could leave the index instead
+    };
+
+    void enter(Sequence& sequence) noexcept;
+    void leave(Sequence& sequence) noexcept;
+
+    // Nodes that commits of a prepared range may need.
+    static size_t promised_nodes(size_t n_computed, size_t prepared_end) {
+        return prepared_end / kBlockTokens - n_computed / kBlockTokens;
+    }
+
+    size_t n_groups() const { return layout_.groups.size(); }
+    // Length of the path that ends in the sequence's last node.
+    size_t path_length(const Sequence& sequence) const;
+    bool is_writable(BlockId block) const;
+    TopBlock top_block(const Sequence& sequence) const;
+
+    size_t usable_prefix(const Sequence& sequence, NodePlace node, size_t length, size_t n_tokens) const noexcept;
+    void settle(Sequence& sequence, NodePlace node, size_t length, size_t n_computed) noexcept;
+    void take_from_path(Sequence& sequence, NodePlace node, size_t length, size_t n_computed) noexcept;
+    NodePlace ancestor(NodePlace node, size_t length, size_t wanted_length) const noexcept;
+    void rewind(Sequence& sequence, size_t n_computed) noexcept;
+
+    void index_block(Sequence& sequence, size_t block) noexcept;
+    void make_top_block_writable(Sequence& sequence) noexcept;
+    void take_sole_blocks_out(Sequence& sequence) noexcept;
+    void give_back_from(Sequence& sequence, size_t n_blocks) noexcept;
+    void leave_windows(Sequence& sequence) noexcept;
+    void set_progress(Sequence& sequence, size_t n_computed, size_t prepared_end) noexcept;
+
+    void acquire(BlockId block) noexcept;
+    void let_go(BlockId block) noexcept;
+    void evict_oldest() noexcept;
+
+    void check_sequence(const Sequence& sequence) const;
+    void check_blocks() const;
+    void check_nodes() const;
+
+    const KvLayout layout_;
+    const bool no_reuse_;
+    const uint64_t budget_bytes_;
+    mutable std::mutex mutex_;
+    BlockPool pool_;
+    PrefixIndex index_;
+    EvictionQueue queue_;
+    Sequence* sequences_ = nullptr;  // all of this cache
+    size_t n_promised_nodes_ = 0;  // that prepared ranges may need: the index has room for them, so commit never fails
+    uint64_t n_prefix_hits_ = 0;
+    uint64_t n_reused_tokens_ = 0;
+    uint64_t n_evicted_blocks_ = 0;
+};
+
+}  // namespace inlay

@@ -1,0 +1,50 @@
+// The tokens and block tables of one session. Its state changes only through its cache; between two calls for it, its
+// owner reads it without a lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache/block_table.h"
+#include "cache/prefix_index.h"
+
+namespace inlay {
+
+class Cache;
+
+class Sequence {
+public:
+    // `extra_key`: only sequences with the same one share blocks. The cache must outlive the sequence.
+    // Throws std::bad_alloc.
+    explicit Sequence(Cache& cache, uint64_t extra_key = 0);
+    ~Sequence();
+    Sequence(const Sequence&) = delete;
+    Sequence& operator=(const Sequence&) = delete;
+
+    // All tokens, computed or not.
+    std::span<const int32_t> tokens() const { return tokens_; }
+    // Tokens whose keys and values are in blocks.
+    size_t n_computed() const { return n_computed_; }
+    // Logical blocks, prepared ones included.
+    size_t n_blocks() const { return tables_[0].size(); }
+    // [n_blocks()] pages of one KV group, null where a block left the window. Valid until the cache changes the
+    // sequence.
+    std::byte* const* pages(size_t group) const { return tables_[group].pages(); }
+
+private:
+    friend class Cache;
+
+    Cache& cache_;
+    uint64_t extra_key_;
+    std::vector<int32_t> tokens_;
+    size_t n_computed_ = 0;
+    size_t prepared_end_ = 0;         // positions from n_computed_ to here may be written and committed
+    NodePlace last_node_ = kNoNode;   // of the last full block; this sequence is one of its holders
+    std::vector<BlockTable> tables_;  // [n_groups], equally long
+    Sequence* previous_ = nullptr;    // the cache's list of its sequences
+    Sequence* next_ = nullptr;
+};
+
+}  // namespace inlay

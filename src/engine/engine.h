@@ -1,0 +1,84 @@
+// One model, open: tokenizer, weights, decoder, workers. Immutable from then on; steps of its sessions go through it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/pages.h"
+#include "base/workers.h"
+#include "engine/scheduler.h"
+#include "model/decoder.h"
+#include "model/gguf.h"
+#include "text/tokenizer.h"
+
+namespace inlay {
+
+struct EngineOptions {
+    static constexpr uint32_t kDefaultStepTokens = 512;
+
+    bool vocabulary_only = false;
+    uint32_t n_threads = 0;  // 0: one per available processor
+    ComputeMode compute = ComputeMode::kAuto;
+    const kernels::Kernels* kernels = nullptr;
+    uint32_t max_step_tokens = kDefaultStepTokens;
+    std::function<bool(uint64_t done, uint64_t total)> progress;
+};
+
+// Processors this process may run on.
+uint32_t available_processors();
+
+class Engine final {
+public:
+    static std::shared_ptr<const Engine> open(const std::string& path, const EngineOptions& options);
+
+    const GgufFile& file() const { return file_; }
+    uint64_t file_bytes() const { return file_bytes_; }
+    const Tokenizer& tokenizer() const { return *tokenizer_; }
+    // Vocabulary size that token ids are checked against: the logits' width, which may exceed the tokenizer's.
+    uint32_t n_vocabulary() const;
+
+    // INLAY_E_STATE when the engine was opened for its vocabulary only.
+    void require_weights() const;
+    bool has_weights() const { return model_ != nullptr; }
+    const ModelSpec& spec() const { return model_->decoder.spec(); }
+    const CpuBackend& backend() const { return model_->backend; }
+    const kernels::Kernels& kernels() const { return *kernels_; }
+    ComputeMode compute() const { return compute_; }
+    uint32_t n_threads() const { return n_threads_; }
+    uint32_t max_step_tokens() const { return max_step_tokens_; }
+    uint64_t weight_file_bytes() const { return weight_file_bytes_; }  // that the weights take in the file
+    const std::shared_ptr<PageProvider>& pages() const { return pages_; }
+
+    Scheduler& scheduler() const { return model_->scheduler; }
+
+private:
+    // What weights make possible. Members are destroyed from the last to the first.
+    struct Model {
+        Workers workers;
+        CpuBackend backend;
+        Decoder decoder;
+        Scheduler scheduler;
+
+        Model(const Engine& engine, ModelSpec spec, const ByteSource& source, const EngineOptions& options);
+    };
+
+    Engine() = default;
+
+    void load_model(const ByteSource& source, const EngineOptions& options);
+
+    std::shared_ptr<PageProvider> pages_ = system_pages();
+    GgufFile file_;
+    uint64_t file_bytes_ = 0;
+    std::unique_ptr<Tokenizer> tokenizer_;
+    const kernels::Kernels* kernels_ = nullptr;
+    ComputeMode compute_ = ComputeMode::kAuto;
+    uint32_t n_threads_ = 0;
+    uint32_t max_step_tokens_ = 0;
+    uint64_t weight_file_bytes_ = 0;
+    std::unique_ptr<Model> model_;
+};
+
+}  // namespace inlay

@@ -1,0 +1,186 @@
+#include "engine/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace inlay {
+
+Session::Call::Call(Session& session) : session_(session) {
+    if (session_.in_call_.exchange(true, std::memory_order_acquire))
+        throw Error(INLAY_E_BUSY, "another thread is inside a call on this session");
+}
+
+Session::Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens)
+    : cache_(std::move(cache)),
+      context_tokens_(context_tokens != 0 ? context_tokens : cache_->engine().spec().context_tokens),
+      sequence_(cache_->cache()) {}
+
+void Session::check_room(size_t n_tokens) const {
+    const size_t length = sequence_.tokens().size();
+    if (n_tokens > context_tokens_ - std::min<size_t>(length, context_tokens_))
+        throw Error(INLAY_E_CONTEXT_FULL, "the context of " + std::to_string(context_tokens_) + " tokens holds " +
+                                              std::to_string(length) + " and has no room for " +
+                                              std::to_string(n_tokens) + " more");
+}
+
+void Session::sequence_changed() { length_.store(sequence_.tokens().size(), std::memory_order_relaxed); }
+
+// What the host did begins a new text: the old one's ending, partial character and cancel are over.
+void Session::start_text() {
+    cancelled_.store(false, std::memory_order_relaxed);
+    finish_ = FinishReason::kNone;
+    n_new_tokens_ = 0;
+    n_logit_rows_ = 0;
+    text_ = Utf8Stream();
+    sequence_changed();
+}
+
+void Session::append(std::span<const int32_t> tokens) {
+    check_room(tokens.size());
+    cache().append(sequence_, tokens);
+    counters_.prompt_tokens += tokens.size();
+    start_text();
+}
+
+void Session::truncate(uint64_t n_tokens) {
+    if (n_tokens > sequence_.tokens().size())
+        throw Error(INLAY_E_INVALID_ARGUMENT, "n_tokens is " + std::to_string(n_tokens) + " but the session has " +
+                                                  std::to_string(sequence_.tokens().size()) + " tokens");
+    cache().truncate(sequence_, n_tokens);
+    highest_computed_ = std::min(highest_computed_, n_tokens);  // other tokens may follow
+    start_text();
+}
+
+void Session::reset() { truncate(0); }
+
+// Computes the next n_tokens and keeps the logits of the last n_logits.
+StepOutcome Session::step(uint32_t n_tokens, uint32_t n_logits) {
+    n_logit_rows_ = 0;
+    logits_.resize(size_t{n_logits} * engine().n_vocabulary());
+    const size_t first = sequence_.n_computed();
+    const auto start = std::chrono::steady_clock::now();
+    const StepOutcome outcome =
+        engine().scheduler().run({&cache(), &sequence_, n_tokens, n_logits, logits_.data(), &cancelled_});
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
+    (n_new_tokens_ == 0 ? counters_.prompt_ns : counters_.generation_ns) += static_cast<uint64_t>(ns.count());
+    if (outcome == StepOutcome::kCancelled) return outcome;
+
+    ++counters_.steps;
+    counters_.computed_tokens += n_tokens;
+    counters_.recomputed_tokens += std::min<uint64_t>(first + n_tokens, std::max<uint64_t>(first, highest_computed_)) - first;
+    highest_computed_ = std::max<uint64_t>(highest_computed_, first + n_tokens);
+    n_logit_rows_ = n_logits;
+    logits_end_ = first + n_tokens;
+    return outcome;
+}
+
+// One step of what waits. `complete`: all is computed and the logits of the last token are there. False: cancelled.
+bool Session::compute_pending(bool& complete) {
+    if (n_pending() == 0) cache().forget_from(sequence_, sequence_.tokens().size() - 1);
+    counters_.reused_tokens += cache().adopt_prefix(sequence_);
+    const size_t n_tokens = std::min<size_t>(n_pending(), engine().max_step_tokens());
+    complete = n_tokens == n_pending();
+    return step(static_cast<uint32_t>(n_tokens), complete ? 1 : 0) == StepOutcome::kDone;
+}
+
+NextOutcome Session::next(Chunk& chunk) {
+    chunk_text_.clear();
+    if (finish_ != FinishReason::kNone) {
+        chunk.finish = finish_;
+        return NextOutcome::kEnd;
+    }
+    if (sequence_.tokens().empty()) throw Error(INLAY_E_STATE, "the session is empty: append tokens or text first");
+    if (cancelled_.load(std::memory_order_relaxed)) return report_cancel(chunk);
+    if (!has_next_logits()) {
+        bool complete = false;
+        if (!compute_pending(complete)) return report_cancel(chunk);
+        if (!complete) return NextOutcome::kMore;
+    }
+    if (sequence_.tokens().size() >= context_tokens_) return finish(FinishReason::kLength, chunk);
+
+    const std::span<const float> last_row = logits().last(engine().n_vocabulary());
+    const int32_t token = sampler_.sample(last_row, generation_.sampling, sequence_.tokens().size());
+    if (ends_text(token) && !generation_.ignore_end) return finish(FinishReason::kStop, chunk);
+    return deliver(token, chunk);
+}
+
+// Ids from the tokenizer's size on are padding of the output: they have no text and end nothing.
+bool Session::ends_text(int32_t token) const {
+    const Tokenizer& tokenizer = engine().tokenizer();
+    return static_cast<size_t>(token) < tokenizer.n_tokens() && tokenizer.is_end_of_generation(token);
+}
+
+// Sticky until here: the next call goes on.
+NextOutcome Session::report_cancel(Chunk& chunk) {
+    cancelled_.store(false, std::memory_order_relaxed);
+    chunk.finish = FinishReason::kCancelled;
+    return NextOutcome::kEnd;
+}
+
+NextOutcome Session::finish(FinishReason reason, Chunk& chunk) {
+    finish_ = reason;
+    text_.flush(chunk_text_);
+    chunk.finish = reason;
+    chunk.text = chunk_text_;
+    return NextOutcome::kEnd;
+}
+
+NextOutcome Session::deliver(int32_t token, Chunk& chunk) {
+    token_bytes_.clear();
+    if (static_cast<size_t>(token) < engine().tokenizer().n_tokens())
+        engine().tokenizer().append_token_bytes(token, false, token_bytes_);
+    // What can fail comes first: a byte becomes at most one replacement character of three.
+    chunk_text_.reserve(3 * (token_bytes_.size() + 2 * text_.n_waiting() + 1));
+    cache().append(sequence_, {&token, 1});
+    text_.push(token_bytes_, chunk_text_);
+    sequence_changed();
+    chunk_token_ = token;
+    ++n_new_tokens_;
+    ++counters_.generated_tokens;
+    chunk.tokens = {&chunk_token_, 1};
+    chunk.text = chunk_text_;
+    const bool at_limit = n_new_tokens_ == generation_.max_new_tokens || sequence_.tokens().size() >= context_tokens_;
+    return at_limit ? finish(FinishReason::kLength, chunk) : NextOutcome::kChunk;
+}
+
+void Session::undo_append(size_t n_tokens) {
+    counters_.prompt_tokens -= sequence_.tokens().size() - n_tokens;
+    cache().truncate(sequence_, n_tokens);
+    start_text();
+}
+
+bool Session::forward(std::span<const int32_t> tokens, size_t logits_from) {
+    if (n_pending() > 0)
+        throw Error(INLAY_E_STATE, std::to_string(n_pending()) + " appended tokens are still to be computed");
+    const size_t before = sequence_.tokens().size();
+    const bool cancelled_before = cancelled_.load(std::memory_order_relaxed);
+    append(tokens);
+    cancelled_.store(cancelled_before, std::memory_order_relaxed);
+    bool done = false;
+    try {
+        done = step(static_cast<uint32_t>(tokens.size()), static_cast<uint32_t>(tokens.size() - logits_from)) ==
+               StepOutcome::kDone;
+    } catch (...) {
+        undo_append(before);
+        throw;
+    }
+    if (!done) undo_append(before);
+    return done;
+}
+
+SessionStats Session::stats() const {
+    return {.n_prompt_tokens = counters_.prompt_tokens,
+            .n_reused_tokens = counters_.reused_tokens,
+            .n_computed_tokens = counters_.computed_tokens,
+            .n_recomputed_tokens = counters_.recomputed_tokens,
+            .n_generated_tokens = counters_.generated_tokens,
+            .n_steps = counters_.steps,
+            .prompt_ns = counters_.prompt_ns,
+            .generation_ns = counters_.generation_ns};
+}
+
+}  // namespace inlay

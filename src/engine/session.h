@@ -1,0 +1,132 @@
+// One token sequence: what was appended and generated, where its keys and values lie, and how its text leaves.
+// One thread at a time; cancel, length and stats from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine_cache.h"
+#include "engine/scheduler.h"
+#include "generate/sampler.h"
+#include "text/utf8_stream.h"
+
+namespace inlay {
+
+enum class FinishReason : uint8_t { kNone, kStop, kLength, kStopString, kCancelled };
+
+struct GenerationOptions {
+    SamplingOptions sampling;
+    bool ignore_end = false;
+    uint64_t max_new_tokens = 0;  // 0: up to the context
+};
+
+struct Chunk {
+    FinishReason finish = FinishReason::kNone;
+    std::span<const int32_t> tokens;
+    std::string_view text;
+};
+
+enum class NextOutcome : uint8_t { kChunk, kMore, kEnd };
+
+struct SessionStats {
+    uint64_t n_prompt_tokens = 0;
+    uint64_t n_reused_tokens = 0;
+    uint64_t n_computed_tokens = 0;
+    uint64_t n_recomputed_tokens = 0;
+    uint64_t n_generated_tokens = 0;
+    uint64_t n_steps = 0;
+    uint64_t prompt_ns = 0;
+    uint64_t generation_ns = 0;
+};
+
+class Session final {
+public:
+    // context_tokens 0: the model's.
+    Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens);
+
+    const Engine& engine() const { return cache_->engine(); }
+
+    void append(std::span<const int32_t> tokens);
+    void truncate(uint64_t n_tokens);
+    void reset();
+    void set_generation(const GenerationOptions& options) { generation_ = options; }
+
+    // The chunk's views are valid until the next call that changes the session.
+    NextOutcome next(Chunk& chunk);
+
+    // Appends and computes tokens; false when it was cancelled. The sequence is as before on a failure.
+    bool forward(std::span<const int32_t> tokens, size_t logits_from);
+    // [n_rows, n_vocabulary] of the last forward or next; empty when there are none.
+    std::span<const float> logits() const { return {logits_.data(), n_logit_rows_ * engine().n_vocabulary()}; }
+
+    std::span<const int32_t> tokens() const { return sequence_.tokens(); }
+
+    void cancel() const { cancelled_.store(true, std::memory_order_relaxed); }
+    uint64_t length() const { return length_.load(std::memory_order_relaxed); }
+    SessionStats stats() const;
+
+    // Held for the length of a call on the session.
+    class Call {
+    public:
+        // INLAY_E_BUSY when another thread is inside one.
+        explicit Call(Session& session);
+        ~Call() { session_.in_call_.store(false, std::memory_order_release); }
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
+
+    private:
+        Session& session_;
+    };
+
+private:
+    // Counters that other threads may read while a call runs.
+    struct Counters {
+        std::atomic<uint64_t> prompt_tokens{0}, reused_tokens{0}, computed_tokens{0}, recomputed_tokens{0},
+            generated_tokens{0}, steps{0}, prompt_ns{0}, generation_ns{0};
+    };
+
+    Cache& cache() const { return cache_->cache(); }
+    size_t n_pending() const { return sequence_.tokens().size() - sequence_.n_computed(); }
+    bool has_next_logits() const { return n_logit_rows_ > 0 && logits_end_ == sequence_.tokens().size(); }
+
+    void check_room(size_t n_tokens) const;
+    void undo_append(size_t n_tokens);
+    void sequence_changed();
+    void start_text();
+    StepOutcome step(uint32_t n_tokens, uint32_t n_logits);
+    bool compute_pending(bool& complete);
+    bool ends_text(int32_t token) const;
+    NextOutcome report_cancel(Chunk& chunk);
+    NextOutcome finish(FinishReason reason, Chunk& chunk);
+    NextOutcome deliver(int32_t token, Chunk& chunk);
+
+    std::shared_ptr<const EngineCache> cache_;
+    uint32_t context_tokens_;
+    Sequence sequence_;
+
+    GenerationOptions generation_;
+    Sampler sampler_;
+    Utf8Stream text_;
+    uint64_t n_new_tokens_ = 0;
+    FinishReason finish_ = FinishReason::kNone;
+
+    std::vector<float> logits_;
+    size_t n_logit_rows_ = 0;
+    size_t logits_end_ = 0;  // the last row predicts the token at this position
+
+    std::string chunk_text_;
+    std::string token_bytes_;
+    int32_t chunk_token_ = 0;
+
+    uint64_t highest_computed_ = 0;  // positions below it were computed before
+    std::atomic<uint64_t> length_{0};
+    Counters counters_;
+    std::atomic<bool> in_call_{false};
+    mutable std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace inlay

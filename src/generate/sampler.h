@@ -1,0 +1,39 @@
+// Chooses a token from a row of logits: a pure function of the row, the options and the position in the sequence, so
+// that the same seed gives the same text in any batch, on any number of threads, after any truncation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace inlay {
+
+struct SamplingOptions {
+    uint64_t seed = 0;
+    float temperature = 0;  // 0: the most likely token, the lowest id among equals
+    float top_p = 1;        // 1: all
+    float min_p = 0;        // 0: all
+    uint32_t top_k = 0;     // 0: all
+};
+
+class Sampler {
+public:
+    // `position` is that of the token to be chosen. logits: [n_vocabulary]; NaN counts as impossible.
+    int32_t sample(std::span<const float> logits, const SamplingOptions& options, uint64_t position);
+
+private:
+    struct Candidate {
+        int32_t token;
+        float weight;  // its logit, later exp((logit - best) / temperature)
+    };
+
+    void keep_top_k(uint32_t k);
+    void weigh(float temperature);
+    void keep_likely(float top_p, float min_p);
+    int32_t draw(uint64_t seed, uint64_t position) const;
+
+    std::vector<Candidate> candidates_;  // best first from keep_top_k on; memory kept between calls
+};
+
+}  // namespace inlay

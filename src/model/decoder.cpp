@@ -1,0 +1,138 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace inlay {
+namespace {
+
+using Buffer = Backend::Buffer;
+
+// Calls visit(index of a tensor in the file) for each that the spec names, in the order of use.
+template <typename Visit>
+void for_each_tensor(const ModelSpec& spec, const Visit& visit) {
+    visit(spec.embedding);
+    for (const LayerSpec& layer : spec.layers)
+        for (uint32_t tensor : layer.tensors) visit(tensor);
+    visit(spec.output_norm);
+    visit(spec.output);
+}
+
+// Each tensor once: tied weights are named twice.
+std::vector<uint32_t> used_tensors(const ModelSpec& spec) {
+    std::vector<uint32_t> used;
+    for_each_tensor(spec, [&](uint32_t tensor) {
+        const bool tied = tensor == spec.embedding && !used.empty();
+        if (tensor != kNoTensor && !tied) used.push_back(tensor);
+    });
+    return used;
+}
+
+}  // namespace
+
+std::vector<const TensorInfo*> Decoder::tensors_of(const ModelSpec& spec, const GgufFile& file) {
+    std::vector<const TensorInfo*> tensors;
+    for (uint32_t index : used_tensors(spec)) tensors.push_back(&file.tensors()[index]);
+    return tensors;
+}
+
+StepShape Decoder::step_shape(const ModelSpec& spec, uint32_t max_step_rows) {
+    size_t n_pairs = 0;
+    for (const RopeSpec& rope : spec.ropes) n_pairs += rope.inverse_frequency.size();
+    return {.max_rows = max_step_rows,
+            .n_embedding = spec.n_embedding,
+            .query_width = spec.n_heads * spec.head_dim,
+            .key_width = spec.n_kv_heads * spec.head_dim,
+            .value_width = spec.n_kv_heads * spec.value_dim,
+            .attention_width = spec.n_heads * spec.value_dim,
+            .n_feed_forward = spec.n_feed_forward,
+            .n_pairs = static_cast<uint32_t>(n_pairs),
+            .n_heads = spec.n_heads,
+            .n_kv_heads = spec.n_kv_heads,
+            .value_dim = spec.value_dim,
+            .max_positions = spec.context_tokens};
+}
+
+Decoder::Decoder(ModelSpec spec, const GgufFile& file, const ByteSource& source, Backend& backend,
+                 uint32_t max_step_rows, const Backend::Progress& progress)
+    : spec_(std::move(spec)), backend_(backend), layers_(spec_.layers.size()) {
+    const std::vector<uint32_t> used = used_tensors(spec_);
+    const std::vector<WeightId> loaded = backend_.load(source, tensors_of(spec_, file), progress);
+    std::vector<WeightId> weight_of(file.tensors().size(), kNoWeight);
+    for (size_t i = 0; i < used.size(); ++i) weight_of[used[i]] = loaded[i];
+    const auto weight = [&](uint32_t tensor) { return tensor == kNoTensor ? kNoWeight : weight_of[tensor]; };
+
+    for (size_t i = 0; i < layers_.size(); ++i)
+        std::transform(spec_.layers[i].tensors.begin(), spec_.layers[i].tensors.end(), layers_[i].weights.begin(),
+                       weight);
+    embedding_ = weight(spec_.embedding);
+    output_norm_ = weight(spec_.output_norm);
+    output_ = weight(spec_.output);
+    backend_.prepare_scratch(step_shape(spec_, max_step_rows));
+}
+
+bool Decoder::forward(const StepRows& rows, const StepWatch& watch) {
+    const size_t n_rows = rows.tokens.size();
+    backend_.begin_positions(rows.sequences, spec_.ropes);
+    backend_.embed(embedding_, rows.tokens, spec_.embedding_scale, backend_.activation(Buffer::kHidden));
+    for (uint32_t layer = 0; layer < layers_.size(); ++layer) {
+        if (!watch.wanted()) return false;
+        attention_part(rows, layer);
+        feed_forward_part(n_rows, layers_[layer]);
+    }
+    if (!rows.logits_of.empty()) logits_part(rows);
+    return true;
+}
+
+void Decoder::attention_part(const StepRows& rows, uint32_t layer) {
+    const Layer& weights = layers_[layer];
+    const LayerSpec& spec = spec_.layers[layer];
+    const size_t n_rows = rows.tokens.size();
+    const Activation hidden = backend_.activation(Buffer::kHidden);    // [n_rows, n_embedding]
+    const Activation normed = backend_.activation(Buffer::kNormed);    // [n_rows, n_embedding]
+    const Activation query = backend_.activation(Buffer::kQuery);      // [n_rows, n_heads, head_dim]
+    const Activation key = backend_.activation(Buffer::kKey);          // [n_rows, n_kv_heads, head_dim]
+    const Activation value = backend_.activation(Buffer::kValue);      // [n_rows, n_kv_heads, value_dim]
+    const Activation attended = backend_.activation(Buffer::kAttention);  // [n_rows, n_heads, value_dim]
+
+    backend_.rms_norm(hidden, n_rows, weights[LayerSlot::kAttentionNorm], spec_.norm_epsilon, normed);
+    const LinearOutput projections[] = {
+        {weights[LayerSlot::kQuery], weights[LayerSlot::kQueryBias], query, false, InputPrecision::kSingle},
+        {weights[LayerSlot::kKey], weights[LayerSlot::kKeyBias], key, false, InputPrecision::kDouble},
+        {weights[LayerSlot::kValue], weights[LayerSlot::kValueBias], value, false, InputPrecision::kDouble}};
+    backend_.linear(normed, n_rows, projections);
+    backend_.rope_and_store(rows.sequences, spec_.ropes, spec.rope, layer, query, key, value);
+    backend_.attention(rows.sequences, layer, spec.window, spec_.attention_scale, query, attended);
+    add_to_hidden(attended, n_rows, weights[LayerSlot::kAttentionOutput], weights[LayerSlot::kAttentionOutputBias],
+                  InputPrecision::kSingle);
+}
+
+void Decoder::feed_forward_part(size_t n_rows, const Layer& weights) {
+    const Activation hidden = backend_.activation(Buffer::kHidden);
+    const Activation normed = backend_.activation(Buffer::kNormed);
+    const Activation gate = backend_.activation(Buffer::kGate);  // [n_rows, n_feed_forward]
+    const Activation up = backend_.activation(Buffer::kUp);      // [n_rows, n_feed_forward]
+
+    backend_.rms_norm(hidden, n_rows, weights[LayerSlot::kFeedForwardNorm], spec_.norm_epsilon, normed);
+    const LinearOutput projections[] = {
+        {weights[LayerSlot::kGate], weights[LayerSlot::kGateBias], gate, false, InputPrecision::kSingle},
+        {weights[LayerSlot::kUp], weights[LayerSlot::kUpBias], up, false, InputPrecision::kSingle}};
+    backend_.linear(normed, n_rows, projections);
+    backend_.gated_silu(gate, up, n_rows);
+    add_to_hidden(gate, n_rows, weights[LayerSlot::kDown], weights[LayerSlot::kDownBias], InputPrecision::kDouble);
+}
+
+void Decoder::add_to_hidden(Activation in, size_t n_rows, WeightId weight, WeightId bias, InputPrecision precision) {
+    const LinearOutput output{weight, bias, backend_.activation(Buffer::kHidden), true, precision};
+    backend_.linear(in, n_rows, {&output, 1});
+}
+
+void Decoder::logits_part(const StepRows& rows) {
+    const Activation gathered = backend_.activation(Buffer::kGathered);  // [n_logits, n_embedding]
+    backend_.gather_rows(backend_.activation(Buffer::kHidden), rows.logits_of, gathered);
+    backend_.rms_norm(gathered, rows.logits_of.size(), output_norm_, spec_.norm_epsilon, gathered);
+    backend_.output(gathered, rows.logits_of.size(), output_, rows.logits);
+}
+
+}  // namespace inlay

@@ -1,0 +1,103 @@
+#include "generate/sampler.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "generate/philox.h"
+
+using namespace inlay;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// How often each token is drawn at 20,000 positions.
+std::map<int32_t, double> frequencies(std::vector<float> logits, const SamplingOptions& options) {
+    constexpr int kDraws = 20000;
+    Sampler sampler;
+    std::map<int32_t, double> result;
+    for (uint64_t position = 0; position < kDraws; ++position)
+        result[sampler.sample(logits, options, position)] += 1.0 / kDraws;
+    return result;
+}
+
+SamplingOptions at_temperature(float temperature) {
+    SamplingOptions options;
+    options.temperature = temperature;
+    options.seed = 1;
+    return options;
+}
+
+}  // namespace
+
+TEST_CASE("philox gives the published numbers") {
+    // Random123's known answers for philox4x32 with 10 rounds.
+    CHECK(philox_block({0, 0, 0, 0}, {0, 0}) == PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+    CHECK(philox_block({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) ==
+          PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+    CHECK(philox_block({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
+          PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+TEST_CASE("temperature 0 takes the most likely token, the lowest id among equals") {
+    Sampler sampler;
+    CHECK(sampler.sample(std::vector<float>{1, 3, 2, 3}, {}, 0) == 1);
+    CHECK(sampler.sample(std::vector<float>{kNaN, -kInfinity, -5, kNaN}, {}, 0) == 2);
+    CHECK(sampler.sample(std::vector<float>{kNaN, kNaN}, {}, 0) == 0);
+    SamplingOptions options = at_temperature(2);
+    options.top_k = 1;
+    CHECK(sampler.sample(std::vector<float>{1, 3, 2, 3}, options, 5) == 1);
+}
+
+TEST_CASE("tokens are drawn with their probabilities") {
+    const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.2f), -kInfinity, kNaN};
+    const auto drawn = frequencies(logits, at_temperature(1));
+    CHECK(drawn.size() == 3);
+    CHECK(drawn.at(0) == Approx(0.5).margin(0.015));
+    CHECK(drawn.at(1) == Approx(0.3).margin(0.015));
+    CHECK(drawn.at(2) == Approx(0.2).margin(0.015));
+
+    const auto sharper = frequencies(logits, at_temperature(0.5f));  // squares of the probabilities: 25 : 9 : 4
+    CHECK(sharper.at(0) == Approx(25.0 / 38).margin(0.015));
+    CHECK(sharper.at(2) == Approx(4.0 / 38).margin(0.015));
+}
+
+TEST_CASE("top-k, top-p and min-p keep what they say") {
+    const std::vector<float> logits = {std::log(0.5f), std::log(0.25f), std::log(0.15f), std::log(0.1f)};
+    SamplingOptions options = at_temperature(1);
+    options.top_k = 2;
+    CHECK(frequencies(logits, options).size() == 2);
+    CHECK(frequencies(logits, options).at(1) == Approx(1.0 / 3).margin(0.015));
+    options = at_temperature(1);
+    options.top_p = 0.7f;
+    CHECK(frequencies(logits, options).size() == 2);
+    options.top_p = 0.8f;
+    CHECK(frequencies(logits, options).size() == 3);
+    options = at_temperature(1);
+    options.min_p = 0.25f;
+    CHECK(frequencies(logits, options).size() == 3);
+}
+
+TEST_CASE("a draw depends on seed and position alone") {
+    const std::vector<float> logits(1000, 0.0f);
+    Sampler one;
+    Sampler other;
+    SamplingOptions options = at_temperature(1);
+    std::vector<int32_t> forward;
+    for (uint64_t position = 0; position < 50; ++position) forward.push_back(one.sample(logits, options, position));
+    for (uint64_t position = 50; position-- > 0;) CHECK(other.sample(logits, options, position) == forward[position]);
+    options.seed = 2;
+    int n_equal = 0;
+    for (uint64_t position = 0; position < 50; ++position)
+        n_equal += one.sample(logits, options, position) == forward[position];
+    CHECK(n_equal < 5);
+}
+
+TEST_CASE("infinite logits are certain") {
+    Sampler sampler;
+    CHECK(sampler.sample(std::vector<float>{0, kInfinity, 0}, at_temperature(1), 3) == 1);
+}
