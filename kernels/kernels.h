@@ -1,13 +1,13 @@
-// The operations that the CPU backend is made of, as one table of functions per instruction set. Every table computes the
-// same bits (docs/numerics.md); `reference` is the definition, the others differ from it only in speed. No function
+// The operations that the CPU backend is made of, as one table of functions per instruction set. Every table computes
+// the same bits (docs/numerics.md); `reference` is the definition, the others differ from it only in speed. No function
 // allocates, throws or keeps state: they are called from workers inside a step.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/packed_matrix.h"
 #include "base/tensor_type.h"
+#include "kernels/packed_matrix.h"
 
 namespace inlay::kernels {
 
@@ -18,26 +18,29 @@ inline constexpr size_t kSplitPositions = 512;  // attention cuts the KV range a
 enum class KvType : uint8_t { kF32, kF16 };
 
 // One KV head of one layer inside the pages of a sequence, and the query rows that look at it.
-// In a page, keys lie as [head_dim, 16 tokens] (lanes are tokens), values as [16 tokens, value_dim] (lanes are channels).
+// In a page, keys lie as [head_dim, 16 tokens] (lanes are tokens), values as [16 tokens, value_dim] (lanes are
+// channels).
 struct AttentionTask {
-    const float* queries;                // [n_rows, n_heads, head_dim]: the query heads that share this KV head
-    size_t query_row_stride;             // floats from row to row
-    size_t n_rows;                       // consecutive positions of one sequence
-    size_t n_heads;                      // query heads of the group
-    size_t head_dim;                     // a multiple of 8, at most kMaxHeadDim
-    size_t value_dim;                    // a multiple of 8, at most kMaxHeadDim
-    uint32_t first_position;             // position of row 0; row r is at first_position + r
-    uint32_t window;                     // positions a row sees, its own included; 0: all
-    float scale;                         // scores are multiplied with this
+    const float* queries;     // [n_rows, n_heads, head_dim]: the query heads that share this KV head
+    size_t query_row_stride;  // floats from row to row
+    size_t n_rows;            // consecutive positions of one sequence
+    size_t n_heads;           // query heads of the group
+    size_t head_dim;          // a multiple of 8, at most kMaxHeadDim
+    size_t value_dim;         // a multiple of 8, at most kMaxHeadDim
+    uint32_t first_position;  // position of row 0; row r is at first_position + r
+    uint32_t window;          // positions a row sees, its own included; 0: all
+    float scale;              // scores are multiplied with this
     KvType key_type;
     KvType value_type;
-    const std::byte* const* pages;       // [logical blocks] page of each block; null where it left the window
-    size_t key_offset;                   // bytes from the page to this layer's and head's keys
-    size_t value_offset;                 // and to its values
+    const std::byte* const* pages;  // [logical blocks] page of each block; null where it left the window
+    size_t key_offset;              // bytes from the page to this layer's and head's keys
+    size_t value_offset;            // and to its values
 };
 
 // Softmax state of one (row, head): M, L, O[value_dim] one after the other; see docs/numerics.md.
-inline constexpr size_t attention_state_floats(size_t value_dim) { return value_dim + 2; }
+inline constexpr size_t attention_state_floats(size_t value_dim) {
+    return value_dim + 2;
+}
 
 struct Kernels {
     const char* name;  // "reference", "portable", "avx2", "avx512"
@@ -47,8 +50,8 @@ struct Kernels {
     // x: [n_rows, n_cols] with x_stride floats from row to row; out: n_rows * quantized_row_bytes(n_cols).
     void (*quantize_rows)(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out);
 
-    // The same with twice the bits: what `out` leaves of each value is quantised again into `rest`, which has out's size.
-    // The product of a row is the sum of the products of its two parts.
+    // The same with twice the bits: what `out` leaves of each value is quantised again into `rest`, which has out's
+    // size. The product of a row is the sum of the products of its two parts.
     void (*quantize_rows_twice)(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out,
                                 std::byte* rest);
 
@@ -60,12 +63,14 @@ struct Kernels {
     void (*silu_multiply)(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols, float* out,
                           size_t out_stride);
 
-    // cos and sin of float(position) * inverse_frequency[i], times magnitude: out is [2, n_pairs] (all cos, then all sin).
+    // cos and sin of float(position) * inverse_frequency[i], times magnitude: out is [2, n_pairs] (all cos, then all
+    // sin).
     void (*rope_angles)(uint32_t position, const float* inverse_frequency, float magnitude, size_t n_pairs, float* out);
 
     // Rotates n_heads heads of one row in place. `interleaved`: pairs are (2i, 2i + 1), else (i, i + n_pairs).
     // Channels from 2 * n_pairs on stay as they are.
-    void (*rope_rotate)(float* x, size_t n_heads, size_t head_dim, const float* angles, size_t n_pairs, bool interleaved);
+    void (*rope_rotate)(float* x, size_t n_heads, size_t head_dim, const float* angles, size_t n_pairs,
+                        bool interleaved);
 
     // --- products ----------------------------------------------------------------------------------------------------
     // y[r, g * 16 + i] for row groups first_group..end_group of w: dot(w, x[r]) + bias (null: none), added to what y

@@ -8,7 +8,9 @@
 namespace inlay::test {
 
 // Small committed data: always present.
-inline std::filesystem::path data_dir() { return INLAY_TEST_DATA_DIR; }
+inline std::filesystem::path data_dir() {
+    return INLAY_TEST_DATA_DIR;
+}
 
 // The full reference data: INLAY_REFDATA, or beside the checkout. Empty when neither exists.
 inline std::filesystem::path reference_dir() {

@@ -1,35 +1,34 @@
 /*
  * Inlay: text generation by large language models inside your program.
  *
- * An engine holds one model's weights. A cache holds keys and values in a fixed budget of bytes. A session is one sequence
- * of tokens in a cache. Open, create, append, next:
+ * An engine holds one model's weights. A cache holds keys and values in a fixed budget of bytes. A session is one
+ * sequence of tokens in a cache. Open, create, append, next:
  *
- *     inlay_engine_open -> inlay_cache_create -> inlay_session_create -> inlay_session_append_text -> inlay_session_next ...
+ *     inlay_engine_open -> inlay_cache_create -> inlay_session_create -> inlay_session_append_text ->
+ * inlay_session_next ...
  *
  * Rules that hold for every function (docs/abi.md, docs/ownership-and-threads.md and docs/errors.md say why):
  *
  *   Status     Functions that can fail return a status: 0 is success, above 0 an outcome, below 0 an error. On an error
  *              every output parameter is NULL or zero, unless its text says otherwise, and all handles go on working.
- *   Error      The last parameter `error` may be NULL. Otherwise it is overwritten on entry with NULL and on an error with
- *              an object of the caller, to be freed by inlay_error_release. There is no thread-local state.
- *   Handles    Engine, cache and session are reference-counted: create and open give one reference, retain adds one, release
- *              takes one away. A session holds its cache and a cache its engine: release in any order, from any thread.
- *              A const handle in a signature means: any thread, also while other calls on the handle run. Other session
- *              functions want one thread at a time; an overlapping call returns INLAY_E_BUSY and changes nothing.
- *   Structs    `struct_size` comes first: sizeof(the struct) as you compile it. Structs grow only at their end. In options,
- *              0 or NULL means a field's default, so a struct with its size and zeros is valid. Bytes that this library
- *              does not know must be zero, or the call returns INLAY_E_UNSUPPORTED. In results, the library fills the fields
- *              that both sides know.
- *   Strings    UTF-8 with a length in bytes; SIZE_MAX: the text ends at its NUL. Paths are UTF-8 on every system.
- *   Buffers    `(buffer, capacity, needed)`: `*needed` is what the whole result takes. With a NULL buffer the call only
- *              measures and succeeds. With too small a capacity it returns INLAY_E_BUFFER_TOO_SMALL, writes nothing into the
- *              buffer and sets `*needed`. Text in buffers is not NUL-terminated.
- *   Callbacks  Run on the thread that made the call, must return normally, and must not call into the same session.
- *   Process    Nothing is printed. No signal handler, locale, environment variable, working directory or floating-point
- *              mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
+ *   Error      The last parameter `error` may be NULL. Otherwise it is overwritten on entry with NULL and on an error
+ * with an object of the caller, to be freed by inlay_error_release. There is no thread-local state. Handles    Engine,
+ * cache and session are reference-counted: create and open give one reference, retain adds one, release takes one away.
+ * A session holds its cache and a cache its engine: release in any order, from any thread. A const handle in a
+ * signature means: any thread, also while other calls on the handle run. Other session functions want one thread at a
+ * time; an overlapping call returns INLAY_E_BUSY and changes nothing. Structs    `struct_size` comes first: sizeof(the
+ * struct) as you compile it. Structs grow only at their end. In options, 0 or NULL means a field's default, so a struct
+ * with its size and zeros is valid. Bytes that this library does not know must be zero, or the call returns
+ * INLAY_E_UNSUPPORTED. In results, the library fills the fields that both sides know. Strings    UTF-8 with a length in
+ * bytes; SIZE_MAX: the text ends at its NUL. Paths are UTF-8 on every system. Buffers    `(buffer, capacity, needed)`:
+ * `*needed` is what the whole result takes. With a NULL buffer the call only measures and succeeds. With too small a
+ * capacity it returns INLAY_E_BUFFER_TOO_SMALL, writes nothing into the buffer and sets `*needed`. Text in buffers is
+ * not NUL-terminated. Callbacks  Run on the thread that made the call, must return normally, and must not call into the
+ * same session. Process    Nothing is printed. No signal handler, locale, environment variable, working directory or
+ * floating-point mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
  *
- * Everything here is available since 0.1.0 unless marked otherwise. Until 1.0 the ABI may change between minor releases; each
- * change is a line under "ABI" in CHANGELOG.md.
+ * Everything here is available since 0.1.0 unless marked otherwise. Until 1.0 the ABI may change between minor
+ * releases; each change is a line under "ABI" in CHANGELOG.md.
  */
 #ifndef INLAY_INLAY_H
 #define INLAY_INLAY_H
@@ -65,15 +64,15 @@ extern "C" {
 #define INLAY_MORE 2                  /* a step of a long prompt is done, nothing to deliver yet: call again */
 #define INLAY_E_INVALID_ARGUMENT (-1) /* an argument is outside its documented range; the message names it */
 #define INLAY_E_OUT_OF_MEMORY (-2)
-#define INLAY_E_IO (-3)               /* a file could not be opened or read */
-#define INLAY_E_FORMAT (-4)           /* a file contradicts its format; the message names the field */
-#define INLAY_E_UNSUPPORTED (-5)      /* valid, but not something this library or build does */
-#define INLAY_E_BUSY (-6)             /* another thread is inside a call on this session */
-#define INLAY_E_CANCELLED (-7)        /* the operation was cancelled by the host */
-#define INLAY_E_CACHE_FULL (-8)       /* the cache has too few free blocks; nothing was changed */
-#define INLAY_E_CONTEXT_FULL (-9)     /* the session's context has no room for the tokens; nothing was changed */
-#define INLAY_E_STATE (-10)           /* the call does not fit the session's state; the message says what is missing */
-#define INLAY_E_INTERNAL (-11)        /* a defect of this library */
+#define INLAY_E_IO (-3)           /* a file could not be opened or read */
+#define INLAY_E_FORMAT (-4)       /* a file contradicts its format; the message names the field */
+#define INLAY_E_UNSUPPORTED (-5)  /* valid, but not something this library or build does */
+#define INLAY_E_BUSY (-6)         /* another thread is inside a call on this session */
+#define INLAY_E_CANCELLED (-7)    /* the operation was cancelled by the host */
+#define INLAY_E_CACHE_FULL (-8)   /* the cache has too few free blocks; nothing was changed */
+#define INLAY_E_CONTEXT_FULL (-9) /* the session's context has no room for the tokens; nothing was changed */
+#define INLAY_E_STATE (-10)       /* the call does not fit the session's state; the message says what is missing */
+#define INLAY_E_INTERNAL (-11)    /* a defect of this library */
 #define INLAY_E_BUFFER_TOO_SMALL (-12)
 
 typedef struct inlay_error inlay_error;
@@ -82,28 +81,28 @@ typedef struct inlay_cache inlay_cache;
 typedef struct inlay_session inlay_session;
 
 /* The library's version as "MAJOR.MINOR.PATCH", a static string. Any thread. */
-INLAY_API const char *inlay_version(void);
+INLAY_API const char* inlay_version(void);
 
 /*
- * Whether this library serves a program compiled against the header of the given version: call it once after loading with
- * INLAY_VERSION_MAJOR and INLAY_VERSION_MINOR. INLAY_OK, or INLAY_E_UNSUPPORTED when the major version differs, when the
- * program's minor version is newer, or, before 1.0, when the minor versions differ. Any thread.
+ * Whether this library serves a program compiled against the header of the given version: call it once after loading
+ * with INLAY_VERSION_MAJOR and INLAY_VERSION_MINOR. INLAY_OK, or INLAY_E_UNSUPPORTED when the major version differs,
+ * when the program's minor version is newer, or, before 1.0, when the minor versions differ. Any thread.
  */
-INLAY_API int32_t inlay_check_abi(uint32_t major, uint32_t minor, inlay_error **error);
+INLAY_API int32_t inlay_check_abi(uint32_t major, uint32_t minor, inlay_error** error);
 
 /* The name of a status, such as "INLAY_E_FORMAT"; "INLAY_UNKNOWN" for others. A static string. Any thread. */
-INLAY_API const char *inlay_status_name(int32_t status);
+INLAY_API const char* inlay_status_name(int32_t status);
 
 /* ------------------------------------------------------------------ error */
 
 /* The status that the failed call returned; INLAY_OK for NULL. Any thread. */
-INLAY_API int32_t inlay_error_code(const inlay_error *error);
+INLAY_API int32_t inlay_error_code(const inlay_error* error);
 
 /* What went wrong, one UTF-8 sentence, NUL-terminated, valid until the error is released; "" for NULL. Any thread. */
-INLAY_API const char *inlay_error_message(const inlay_error *error);
+INLAY_API const char* inlay_error_message(const inlay_error* error);
 
 /* Frees an error. NULL is allowed. Any thread. */
-INLAY_API void inlay_error_release(inlay_error *error);
+INLAY_API void inlay_error_release(inlay_error* error);
 
 /* ----------------------------------------------------------------- engine */
 
@@ -121,10 +120,10 @@ INLAY_API void inlay_error_release(inlay_error *error);
 #define INLAY_INSTRUCTIONS_AVX512 3
 
 /*
- * Called while a model is opened, on the opening thread: `done` of `total` bytes are loaded. A value other than 0 cancels
- * the opening, which then returns INLAY_E_CANCELLED.
+ * Called while a model is opened, on the opening thread: `done` of `total` bytes are loaded. A value other than 0
+ * cancels the opening, which then returns INLAY_E_CANCELLED.
  */
-typedef int32_t (*inlay_progress_callback)(void *user, uint64_t done, uint64_t total);
+typedef int32_t (*inlay_progress_callback)(void* user, uint64_t done, uint64_t total);
 
 typedef struct inlay_engine_options {
     uint32_t struct_size;
@@ -134,64 +133,65 @@ typedef struct inlay_engine_options {
     int32_t instruction_set;  /* INLAY_INSTRUCTIONS_*; one that the processor lacks gives INLAY_E_UNSUPPORTED */
     uint32_t max_step_tokens; /* tokens of one step: longer prompts take several; 0: 512; at most 4096 */
     inlay_progress_callback progress; /* may be NULL */
-    void *progress_user;
+    void* progress_user;
 } inlay_engine_options;
 
 /* Writes exactly `struct_size` bytes of defaults. INLAY_E_INVALID_ARGUMENT for NULL or a size below 8. Any thread. */
-INLAY_API int32_t inlay_engine_options_init(inlay_engine_options *options, uint32_t struct_size);
+INLAY_API int32_t inlay_engine_options_init(inlay_engine_options* options, uint32_t struct_size);
 
 /*
- * Opens a model file (GGUF version 2 or 3) and loads its weights. `options` may be NULL. Reads the file during the call only.
- * Errors: INLAY_E_IO, INLAY_E_FORMAT, INLAY_E_UNSUPPORTED (architecture, tokenizer or tensor type), INLAY_E_CANCELLED,
- * INLAY_E_OUT_OF_MEMORY, INLAY_E_INVALID_ARGUMENT. Any thread.
+ * Opens a model file (GGUF version 2 or 3) and loads its weights. `options` may be NULL. Reads the file during the call
+ * only. Errors: INLAY_E_IO, INLAY_E_FORMAT, INLAY_E_UNSUPPORTED (architecture, tokenizer or tensor type),
+ * INLAY_E_CANCELLED, INLAY_E_OUT_OF_MEMORY, INLAY_E_INVALID_ARGUMENT. Any thread.
  */
-INLAY_API int32_t inlay_engine_open(const char *path, size_t path_size, const inlay_engine_options *options,
-                                    inlay_engine **engine, inlay_error **error);
+INLAY_API int32_t inlay_engine_open(const char* path, size_t path_size, const inlay_engine_options* options,
+                                    inlay_engine** engine, inlay_error** error);
 
 /* Any thread; NULL is allowed and ignored. */
-INLAY_API void inlay_engine_retain(const inlay_engine *engine);
-INLAY_API void inlay_engine_release(const inlay_engine *engine);
+INLAY_API void inlay_engine_retain(const inlay_engine* engine);
+INLAY_API void inlay_engine_release(const inlay_engine* engine);
 
 typedef struct inlay_engine_info {
     uint32_t struct_size;
-    uint32_t n_vocabulary;      /* rows of the logits */
-    uint32_t n_layers;          /* 0 with INLAY_ENGINE_VOCABULARY_ONLY, as what follows up to max_step_tokens */
-    uint32_t n_embedding;       /* width of the hidden state */
-    uint32_t n_heads;           /* query heads of a layer */
-    uint32_t n_kv_heads;        /* key-value heads of a layer */
+    uint32_t n_vocabulary; /* rows of the logits */
+    uint32_t n_layers;     /* 0 with INLAY_ENGINE_VOCABULARY_ONLY, as what follows up to max_step_tokens */
+    uint32_t n_embedding;  /* width of the hidden state */
+    uint32_t n_heads;      /* query heads of a layer */
+    uint32_t n_kv_heads;   /* key-value heads of a layer */
     uint32_t head_dim;
-    uint32_t context_tokens;    /* tokens that the model was trained to see */
-    uint32_t n_threads;         /* compute threads in use */
-    int32_t compute;            /* INLAY_COMPUTE_* in use */
-    int32_t instruction_set;    /* INLAY_INSTRUCTIONS_* in use */
+    uint32_t context_tokens; /* tokens that the model was trained to see */
+    uint32_t n_threads;      /* compute threads in use */
+    int32_t compute;         /* INLAY_COMPUTE_* in use */
+    int32_t instruction_set; /* INLAY_INSTRUCTIONS_* in use */
     uint32_t max_step_tokens;
-    uint64_t n_tensors;         /* in the file */
-    uint64_t n_parameters;      /* values of all tensors */
-    uint64_t file_bytes;        /* size of the model file */
-    uint64_t weight_bytes;      /* memory that holds the weights; 0 with INLAY_ENGINE_VOCABULARY_ONLY, as the next */
-    uint64_t scratch_bytes;     /* memory for intermediate results, most that was in use so far */
+    uint64_t n_tensors;     /* in the file */
+    uint64_t n_parameters;  /* values of all tensors */
+    uint64_t file_bytes;    /* size of the model file */
+    uint64_t weight_bytes;  /* memory that holds the weights; 0 with INLAY_ENGINE_VOCABULARY_ONLY, as the next */
+    uint64_t scratch_bytes; /* memory for intermediate results, most that was in use so far */
 } inlay_engine_info;
 
 /* Fills `info`, whose struct_size the caller set. Any thread. */
-INLAY_API int32_t inlay_engine_get_info(const inlay_engine *engine, inlay_engine_info *info, inlay_error **error);
+INLAY_API int32_t inlay_engine_get_info(const inlay_engine* engine, inlay_engine_info* info, inlay_error** error);
 
 /* The number of metadata entries of the model file; 0 for NULL. Any thread. */
-INLAY_API size_t inlay_engine_metadata_count(const inlay_engine *engine);
+INLAY_API size_t inlay_engine_metadata_count(const inlay_engine* engine);
 
 /*
- * Key and value of metadata entry `index` as UTF-8 text; long arrays are shortened to their length and element type. Both
- * follow the rule for buffers. Any thread.
+ * Key and value of metadata entry `index` as UTF-8 text; long arrays are shortened to their length and element type.
+ * Both follow the rule for buffers. Any thread.
  */
-INLAY_API int32_t inlay_engine_metadata_key(const inlay_engine *engine, size_t index, char *buffer, size_t capacity,
-                                            size_t *needed, inlay_error **error);
-INLAY_API int32_t inlay_engine_metadata_value(const inlay_engine *engine, size_t index, char *buffer, size_t capacity,
-                                              size_t *needed, inlay_error **error);
+INLAY_API int32_t inlay_engine_metadata_key(const inlay_engine* engine, size_t index, char* buffer, size_t capacity,
+                                            size_t* needed, inlay_error** error);
+INLAY_API int32_t inlay_engine_metadata_value(const inlay_engine* engine, size_t index, char* buffer, size_t capacity,
+                                              size_t* needed, inlay_error** error);
 
 /* ------------------------------------------------------------------- text */
 
 /* Flags of inlay_tokenize and inlay_session_append_text */
-#define INLAY_TEXT_ADD_SPECIAL 1u   /* add the tokens that the model wants around a text, such as begin-of-sequence */
-#define INLAY_TEXT_PARSE_SPECIAL 2u /* text that spells a control token becomes it; never set it for what a user typed */
+#define INLAY_TEXT_ADD_SPECIAL 1u /* add the tokens that the model wants around a text, such as begin-of-sequence */
+#define INLAY_TEXT_PARSE_SPECIAL \
+    2u /* text that spells a control token becomes it; never set it for what a user typed */
 
 /* Flags of inlay_detokenize and inlay_token_text */
 #define INLAY_TEXT_SHOW_SPECIAL 1u /* control tokens give their text; otherwise they give none */
@@ -200,16 +200,16 @@ INLAY_API int32_t inlay_engine_metadata_value(const inlay_engine *engine, size_t
  * Token ids of a text. Bytes that are not UTF-8 are accepted and mapped as the vocabulary can. Time grows linearly with
  * the text. `tokens`, `capacity` (in tokens) and `needed` follow the rule for buffers. Any thread.
  */
-INLAY_API int32_t inlay_tokenize(const inlay_engine *engine, const char *text, size_t text_size, uint32_t flags,
-                                 int32_t *tokens, size_t capacity, size_t *needed, inlay_error **error);
+INLAY_API int32_t inlay_tokenize(const inlay_engine* engine, const char* text, size_t text_size, uint32_t flags,
+                                 int32_t* tokens, size_t capacity, size_t* needed, inlay_error** error);
 
 /* The bytes of a sequence of tokens; they need not be whole UTF-8 characters. Any thread. */
-INLAY_API int32_t inlay_detokenize(const inlay_engine *engine, const int32_t *tokens, size_t n_tokens, uint32_t flags,
-                                   char *buffer, size_t capacity, size_t *needed, inlay_error **error);
+INLAY_API int32_t inlay_detokenize(const inlay_engine* engine, const int32_t* tokens, size_t n_tokens, uint32_t flags,
+                                   char* buffer, size_t capacity, size_t* needed, inlay_error** error);
 
 /* The bytes that one token adds to a text; for some tokens a part of a UTF-8 character. Any thread. */
-INLAY_API int32_t inlay_token_text(const inlay_engine *engine, int32_t token, uint32_t flags, char *buffer,
-                                   size_t capacity, size_t *needed, inlay_error **error);
+INLAY_API int32_t inlay_token_text(const inlay_engine* engine, int32_t token, uint32_t flags, char* buffer,
+                                   size_t capacity, size_t* needed, inlay_error** error);
 
 #define INLAY_SPECIAL_BOS 1 /* begin of sequence */
 #define INLAY_SPECIAL_EOS 2 /* end of sequence */
@@ -218,16 +218,16 @@ INLAY_API int32_t inlay_token_text(const inlay_engine *engine, int32_t token, ui
 #define INLAY_SPECIAL_PAD 5 /* padding */
 
 /* The id of a special token (INLAY_SPECIAL_*) in `*token`, -1 when the model has none. Any thread. */
-INLAY_API int32_t inlay_special_token(const inlay_engine *engine, int32_t which, int32_t *token, inlay_error **error);
+INLAY_API int32_t inlay_special_token(const inlay_engine* engine, int32_t which, int32_t* token, inlay_error** error);
 
 /* 1 when generation ends at this token, 0 when it does not or when the arguments are not valid. Any thread. */
-INLAY_API int32_t inlay_token_is_end(const inlay_engine *engine, int32_t token);
+INLAY_API int32_t inlay_token_is_end(const inlay_engine* engine, int32_t token);
 
 /* ------------------------------------------------------------------ cache */
 
 /* inlay_cache_options.flags */
-#define INLAY_CACHE_NO_REUSE 1u   /* sessions never take over keys and values that another one computed */
-#define INLAY_CACHE_COMMIT_NOW 2u /* all memory is taken at creation: a shortage is a status there, not a kill later */
+#define INLAY_CACHE_NO_REUSE 1u   /* sessions never take over what another one computed */
+#define INLAY_CACHE_COMMIT_NOW 2u /* memory is taken at creation: a shortage is a status there */
 
 /* Element types of keys and values */
 #define INLAY_KV_DEFAULT 0 /* f16 */
@@ -242,34 +242,34 @@ typedef struct inlay_cache_options {
     int32_t value_type; /* INLAY_KV_* */
 } inlay_cache_options;
 
-INLAY_API int32_t inlay_cache_options_init(inlay_cache_options *options, uint32_t struct_size);
+INLAY_API int32_t inlay_cache_options_init(inlay_cache_options* options, uint32_t struct_size);
 
 /*
- * Bytes of cache that `n_tokens` tokens of one sequence take with these options (whose `bytes` is not read). `options` may be
- * NULL. Any thread.
+ * Bytes of cache that `n_tokens` tokens of one sequence take with these options (whose `bytes` is not read). `options`
+ * may be NULL. Any thread.
  */
-INLAY_API int32_t inlay_cache_bytes_for(const inlay_engine *engine, const inlay_cache_options *options,
-                                        uint64_t n_tokens, uint64_t *bytes, inlay_error **error);
+INLAY_API int32_t inlay_cache_bytes_for(const inlay_engine* engine, const inlay_cache_options* options,
+                                        uint64_t n_tokens, uint64_t* bytes, inlay_error** error);
 
 /*
- * Creates a cache: reserves its budget as address space and takes memory as blocks are used (see INLAY_CACHE_COMMIT_NOW).
- * `options` may be NULL. Any thread.
+ * Creates a cache: reserves its budget as address space and takes memory as blocks are used (see
+ * INLAY_CACHE_COMMIT_NOW). `options` may be NULL. Any thread.
  */
-INLAY_API int32_t inlay_cache_create(const inlay_engine *engine, const inlay_cache_options *options,
-                                     inlay_cache **cache, inlay_error **error);
+INLAY_API int32_t inlay_cache_create(const inlay_engine* engine, const inlay_cache_options* options,
+                                     inlay_cache** cache, inlay_error** error);
 
 /* Any thread; NULL is allowed and ignored. */
-INLAY_API void inlay_cache_retain(const inlay_cache *cache);
-INLAY_API void inlay_cache_release(const inlay_cache *cache);
+INLAY_API void inlay_cache_retain(const inlay_cache* cache);
+INLAY_API void inlay_cache_release(const inlay_cache* cache);
 
 typedef struct inlay_cache_stats {
     uint32_t struct_size;
-    uint32_t block_tokens;     /* tokens of one block: 16 */
-    uint64_t budget_bytes;     /* what the cache may hold */
-    uint64_t block_bytes;      /* bytes of one block in one group of layers */
-    uint64_t n_blocks;         /* blocks of the budget, all groups together */
-    uint64_t n_used_blocks;    /* held by sessions; shared ones count once */
-    uint64_t n_cached_blocks;  /* held by no session, kept to be found again, given up when room is needed */
+    uint32_t block_tokens;    /* tokens of one block: 16 */
+    uint64_t budget_bytes;    /* what the cache may hold */
+    uint64_t block_bytes;     /* bytes of one block in one group of layers */
+    uint64_t n_blocks;        /* blocks of the budget, all groups together */
+    uint64_t n_used_blocks;   /* held by sessions; shared ones count once */
+    uint64_t n_cached_blocks; /* held by no session, kept to be found again, given up when room is needed */
     uint64_t n_free_blocks;
     uint64_t n_shared_blocks;  /* held by more than one session */
     uint64_t used_bytes;       /* bytes of the used blocks */
@@ -280,10 +280,10 @@ typedef struct inlay_cache_stats {
 } inlay_cache_stats;
 
 /* Fills `stats`, whose struct_size the caller set. Any thread. */
-INLAY_API int32_t inlay_cache_get_stats(const inlay_cache *cache, inlay_cache_stats *stats, inlay_error **error);
+INLAY_API int32_t inlay_cache_get_stats(const inlay_cache* cache, inlay_cache_stats* stats, inlay_error** error);
 
 /* Gives up all cached blocks; those that sessions hold stay. Any thread. */
-INLAY_API int32_t inlay_cache_clear(const inlay_cache *cache, inlay_error **error);
+INLAY_API int32_t inlay_cache_clear(const inlay_cache* cache, inlay_error** error);
 
 /* ---------------------------------------------------------------- session */
 
@@ -292,42 +292,44 @@ typedef struct inlay_session_options {
     uint32_t context_tokens; /* most tokens of the sequence; 0: the model's context; larger than it is allowed */
 } inlay_session_options;
 
-INLAY_API int32_t inlay_session_options_init(inlay_session_options *options, uint32_t struct_size);
+INLAY_API int32_t inlay_session_options_init(inlay_session_options* options, uint32_t struct_size);
 
 /* Creates an empty session. Takes no block before tokens are computed. `options` may be NULL. Any thread. */
-INLAY_API int32_t inlay_session_create(const inlay_cache *cache, const inlay_session_options *options,
-                                       inlay_session **session, inlay_error **error);
+INLAY_API int32_t inlay_session_create(const inlay_cache* cache, const inlay_session_options* options,
+                                       inlay_session** session, inlay_error** error);
 
 /* Any thread, also while a call on the session runs: it ends when that call returns. NULL is allowed and ignored. */
-INLAY_API void inlay_session_retain(const inlay_session *session);
-INLAY_API void inlay_session_release(const inlay_session *session);
+INLAY_API void inlay_session_retain(const inlay_session* session);
+INLAY_API void inlay_session_release(const inlay_session* session);
 
 /*
- * Puts tokens at the end of the sequence. Nothing is computed: the next inlay_session_next does. `tokens` [n_tokens] are
- * copied. INLAY_E_INVALID_ARGUMENT when an id is outside the vocabulary, INLAY_E_CONTEXT_FULL when they do not fit; nothing
- * is appended then. Text being generated ends: a partial character is given up.
+ * Puts tokens at the end of the sequence. Nothing is computed: the next inlay_session_next does. `tokens` [n_tokens]
+ * are copied. INLAY_E_INVALID_ARGUMENT when an id is outside the vocabulary, INLAY_E_CONTEXT_FULL when they do not fit;
+ * nothing is appended then. Text being generated ends: a partial character is given up.
  */
-INLAY_API int32_t inlay_session_append_tokens(inlay_session *session, const int32_t *tokens, size_t n_tokens,
-                                              inlay_error **error);
+INLAY_API int32_t inlay_session_append_tokens(inlay_session* session, const int32_t* tokens, size_t n_tokens,
+                                              inlay_error** error);
 
 /* Tokenizes a text and appends it. `flags`: INLAY_TEXT_ADD_SPECIAL, INLAY_TEXT_PARSE_SPECIAL. */
-INLAY_API int32_t inlay_session_append_text(inlay_session *session, const char *text, size_t text_size, uint32_t flags,
-                                            inlay_error **error);
+INLAY_API int32_t inlay_session_append_text(inlay_session* session, const char* text, size_t text_size, uint32_t flags,
+                                            inlay_error** error);
 
 /* Tokens of the sequence in `*n_tokens`, those not yet computed included. Any thread. */
-INLAY_API int32_t inlay_session_length(const inlay_session *session, uint64_t *n_tokens, inlay_error **error);
+INLAY_API int32_t inlay_session_length(const inlay_session* session, uint64_t* n_tokens, inlay_error** error);
 
 /*
- * The ids of the sequence from position `first` on: `tokens`, `capacity` (in tokens) and `needed` follow the rule for buffers.
+ * The ids of the sequence from position `first` on: `tokens`, `capacity` (in tokens) and `needed` follow the rule for
+ * buffers.
  */
-INLAY_API int32_t inlay_session_tokens(inlay_session *session, uint64_t first, int32_t *tokens, size_t capacity,
-                                       size_t *needed, inlay_error **error);
+INLAY_API int32_t inlay_session_tokens(inlay_session* session, uint64_t first, int32_t* tokens, size_t capacity,
+                                       size_t* needed, inlay_error** error);
 
-/* Cuts the sequence to its first `n_tokens` tokens (at most its length). Never computes; blocks are given back at once. */
-INLAY_API int32_t inlay_session_truncate(inlay_session *session, uint64_t n_tokens, inlay_error **error);
+/* Cuts the sequence to its first `n_tokens` tokens (at most its length). Never computes; blocks are given back at once.
+ */
+INLAY_API int32_t inlay_session_truncate(inlay_session* session, uint64_t n_tokens, inlay_error** error);
 
 /* Makes the session as it was after its creation; generation options stay. */
-INLAY_API int32_t inlay_session_reset(inlay_session *session, inlay_error **error);
+INLAY_API int32_t inlay_session_reset(inlay_session* session, inlay_error** error);
 
 /* ------------------------------------------------------------- generation */
 
@@ -345,25 +347,25 @@ typedef struct inlay_generation_options {
     uint64_t max_new_tokens; /* tokens until finish reason LENGTH, counted from the last append; 0: up to the context */
 } inlay_generation_options;
 
-INLAY_API int32_t inlay_generation_options_init(inlay_generation_options *options, uint32_t struct_size);
+INLAY_API int32_t inlay_generation_options_init(inlay_generation_options* options, uint32_t struct_size);
 
 /* Sets how the session chooses tokens and when it ends; a new session is greedy. */
-INLAY_API int32_t inlay_session_set_generation(inlay_session *session, const inlay_generation_options *options,
-                                               inlay_error **error);
+INLAY_API int32_t inlay_session_set_generation(inlay_session* session, const inlay_generation_options* options,
+                                               inlay_error** error);
 
 /* inlay_chunk.finish_reason */
-#define INLAY_FINISH_NONE 0      /* not ended */
-#define INLAY_FINISH_STOP 1      /* the model ended its text */
-#define INLAY_FINISH_LENGTH 2    /* max_new_tokens or the context was reached */
+#define INLAY_FINISH_NONE 0   /* not ended */
+#define INLAY_FINISH_STOP 1   /* the model ended its text */
+#define INLAY_FINISH_LENGTH 2 /* max_new_tokens or the context was reached */
 #define INLAY_FINISH_STOP_STRING 3
 #define INLAY_FINISH_CANCELLED 4
 
 typedef struct inlay_chunk {
     uint32_t struct_size;
     int32_t finish_reason; /* INLAY_FINISH_*; other than NONE with status INLAY_END */
-    const int32_t *tokens; /* [n_tokens] tokens generated by this call; a token that ended the text is not among them */
+    const int32_t* tokens; /* [n_tokens] tokens generated by this call; a token that ended the text is not among them */
     size_t n_tokens;
-    const char *text;      /* [text_size] their text in whole UTF-8 characters: a started one waits for its rest */
+    const char* text; /* [text_size] their text in whole UTF-8 characters: a started one waits for its rest */
     size_t text_size;
 } inlay_chunk;
 
@@ -371,48 +373,49 @@ typedef struct inlay_chunk {
  * Computes what was appended and generates the next token. The call may do one step of at most max_step_tokens tokens.
  * INLAY_OK: the chunk holds a token. INLAY_MORE: a part of the prompt is computed, the chunk is empty, call again.
  * INLAY_END: the text has ended; the chunk says why and holds the last token, if one came with the end (finish reason
- * LENGTH), and the rest of the text. Calling again gives INLAY_END and an empty chunk until something is appended. A token
- * that ends the text is not part of the sequence.
- * `chunk` (struct_size set) is filled; its pointers are valid until the next call on the session other than
- * inlay_session_cancel, _length and _get_stats. INLAY_E_STATE when the sequence is empty; INLAY_E_CACHE_FULL when the cache
- * has no room for the step: release or truncate something and call again.
+ * LENGTH), and the rest of the text. Calling again gives INLAY_END and an empty chunk until something is appended. A
+ * token that ends the text is not part of the sequence. `chunk` (struct_size set) is filled; its pointers are valid
+ * until the next call on the session other than inlay_session_cancel, _length and _get_stats. INLAY_E_STATE when the
+ * sequence is empty; INLAY_E_CACHE_FULL when the cache has no room for the step: release or truncate something and call
+ * again.
  */
-INLAY_API int32_t inlay_session_next(inlay_session *session, inlay_chunk *chunk, inlay_error **error);
+INLAY_API int32_t inlay_session_next(inlay_session* session, inlay_chunk* chunk, inlay_error** error);
 
-/* Called with each chunk that is not empty. A value other than 0 ends inlay_session_run, which returns INLAY_E_CANCELLED. */
-typedef int32_t (*inlay_chunk_callback)(void *user, const inlay_chunk *chunk);
+/* Called with each chunk that is not empty. A value other than 0 ends inlay_session_run, which returns
+ * INLAY_E_CANCELLED. */
+typedef int32_t (*inlay_chunk_callback)(void* user, const inlay_chunk* chunk);
 
 /*
- * Calls inlay_session_next until the text ends and returns INLAY_END. `on_chunk` may be NULL. `last` (may be NULL, else its
- * struct_size is set) receives the last chunk with the finish reason.
+ * Calls inlay_session_next until the text ends and returns INLAY_END. `on_chunk` may be NULL. `last` (may be NULL, else
+ * its struct_size is set) receives the last chunk with the finish reason.
  */
-INLAY_API int32_t inlay_session_run(inlay_session *session, inlay_chunk_callback on_chunk, void *user,
-                                    inlay_chunk *last, inlay_error **error);
+INLAY_API int32_t inlay_session_run(inlay_session* session, inlay_chunk_callback on_chunk, void* user,
+                                    inlay_chunk* last, inlay_error** error);
 
 /*
  * Stops the call that runs on the session, or the next one, at the next layer: it returns INLAY_END with the reason
- * INLAY_FINISH_CANCELLED (inlay_session_forward: INLAY_E_CANCELLED). Reported once; append, truncate and reset clear it.
- * The session goes on from what was computed. Any thread, also from a signal handler: it only sets a flag.
+ * INLAY_FINISH_CANCELLED (inlay_session_forward: INLAY_E_CANCELLED). Reported once; append, truncate and reset clear
+ * it. The session goes on from what was computed. Any thread, also from a signal handler: it only sets a flag.
  */
-INLAY_API void inlay_session_cancel(const inlay_session *session);
+INLAY_API void inlay_session_cancel(const inlay_session* session);
 
 /* ----------------------------------------------------------------- expert */
 
 /*
- * Appends `tokens` [n_tokens] and computes them at once, and the logits of rows logits_from to n_tokens - 1 (row i predicts
- * what follows tokens[i]); logits_from = n_tokens asks for none. n_tokens is at most max_step_tokens. INLAY_E_STATE when
- * appended tokens are still to be computed. On an error the sequence is as before.
+ * Appends `tokens` [n_tokens] and computes them at once, and the logits of rows logits_from to n_tokens - 1 (row i
+ * predicts what follows tokens[i]); logits_from = n_tokens asks for none. n_tokens is at most max_step_tokens.
+ * INLAY_E_STATE when appended tokens are still to be computed. On an error the sequence is as before.
  */
-INLAY_API int32_t inlay_session_forward(inlay_session *session, const int32_t *tokens, size_t n_tokens,
-                                        size_t logits_from, inlay_error **error);
+INLAY_API int32_t inlay_session_forward(inlay_session* session, const int32_t* tokens, size_t n_tokens,
+                                        size_t logits_from, inlay_error** error);
 
 /*
  * The logits of the last inlay_session_forward ([n_rows, n_vocabulary]) or inlay_session_next ([1, n_vocabulary]), f32.
- * Borrowed until the next call on the session other than inlay_session_cancel, _length and _get_stats. INLAY_E_STATE when
- * there are none. `n_rows` and `n_vocabulary` may be NULL.
+ * Borrowed until the next call on the session other than inlay_session_cancel, _length and _get_stats. INLAY_E_STATE
+ * when there are none. `n_rows` and `n_vocabulary` may be NULL.
  */
-INLAY_API int32_t inlay_session_logits(inlay_session *session, const float **logits, size_t *n_rows,
-                                       size_t *n_vocabulary, inlay_error **error);
+INLAY_API int32_t inlay_session_logits(inlay_session* session, const float** logits, size_t* n_rows,
+                                       size_t* n_vocabulary, inlay_error** error);
 
 /* ---------------------------------------------------------------- metrics */
 
@@ -424,14 +427,14 @@ typedef struct inlay_session_stats {
     uint64_t n_computed_tokens;   /* tokens that went through the model, recomputed ones included */
     uint64_t n_recomputed_tokens; /* computed a second time, because their keys and values were gone */
     uint64_t n_generated_tokens;
-    uint64_t n_steps;             /* steps that the session took part in */
-    uint64_t prompt_ns;           /* time in steps before the first token after an append */
-    uint64_t generation_ns;       /* time in the other steps */
+    uint64_t n_steps;       /* steps that the session took part in */
+    uint64_t prompt_ns;     /* time in steps before the first token after an append */
+    uint64_t generation_ns; /* time in the other steps */
 } inlay_session_stats;
 
 /* Counted since the session's creation. Any thread. */
-INLAY_API int32_t inlay_session_get_stats(const inlay_session *session, inlay_session_stats *stats,
-                                          inlay_error **error);
+INLAY_API int32_t inlay_session_get_stats(const inlay_session* session, inlay_session_stats* stats,
+                                          inlay_error** error);
 
 typedef struct inlay_estimate_options {
     uint32_t struct_size;
@@ -444,18 +447,19 @@ typedef struct inlay_estimate_options {
 
 typedef struct inlay_estimate {
     uint32_t struct_size;
-    uint32_t context_tokens;     /* the context that the sums are for */
-    uint64_t weight_bytes;       /* weights in memory */
+    uint32_t context_tokens; /* the context that the sums are for */
+    uint64_t weight_bytes;   /* weights in memory */
     uint64_t kv_bytes_per_token;
-    uint64_t kv_bytes;           /* keys and values of one sequence of context_tokens */
-    uint64_t scratch_bytes;      /* intermediate results of the largest step */
+    uint64_t kv_bytes;      /* keys and values of one sequence of context_tokens */
+    uint64_t scratch_bytes; /* intermediate results of the largest step */
 } inlay_estimate;
 
-INLAY_API int32_t inlay_estimate_options_init(inlay_estimate_options *options, uint32_t struct_size);
+INLAY_API int32_t inlay_estimate_options_init(inlay_estimate_options* options, uint32_t struct_size);
 
-/* What a model will take, from the file's header alone. `options` may be NULL. Errors as inlay_engine_open. Any thread. */
-INLAY_API int32_t inlay_estimate_memory(const char *path, size_t path_size, const inlay_estimate_options *options,
-                                        inlay_estimate *estimate, inlay_error **error);
+/* What a model will take, from the file's header alone. `options` may be NULL. Errors as inlay_engine_open. Any thread.
+ */
+INLAY_API int32_t inlay_estimate_memory(const char* path, size_t path_size, const inlay_estimate_options* options,
+                                        inlay_estimate* estimate, inlay_error** error);
 
 #ifdef __cplusplus
 }

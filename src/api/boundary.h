@@ -27,7 +27,9 @@ int32_t guarded(inlay_error** error, const Body& body) noexcept {
     }
 }
 
-[[noreturn]] inline void invalid(const std::string& sentence) { throw Error(INLAY_E_INVALID_ARGUMENT, sentence); }
+[[noreturn]] inline void invalid(const std::string& sentence) {
+    throw Error(INLAY_E_INVALID_ARGUMENT, sentence);
+}
 
 template <typename T>
 T& require(T* pointer, const char* name) {

@@ -61,8 +61,12 @@ int32_t inlay_cache_create(const inlay_engine* engine, const inlay_cache_options
     });
 }
 
-void inlay_cache_retain(const inlay_cache* cache) { retain_handle(cache); }
-void inlay_cache_release(const inlay_cache* cache) { release_handle(cache); }
+void inlay_cache_retain(const inlay_cache* cache) {
+    retain_handle(cache);
+}
+void inlay_cache_release(const inlay_cache* cache) {
+    release_handle(cache);
+}
 
 int32_t inlay_cache_get_stats(const inlay_cache* cache, inlay_cache_stats* stats, inlay_error** error) {
     return guarded(error, [&] {

@@ -24,10 +24,17 @@ const inlay::kernels::Kernels& kernels_for(int32_t instruction_set) {
             if (const kernels::Kernels* best = kernels::avx512()) return *best;
             if (const kernels::Kernels* good = kernels::avx2()) return *good;
             return kernels::portable();
-        case INLAY_INSTRUCTIONS_PORTABLE: return kernels::portable();
-        case INLAY_INSTRUCTIONS_AVX2: chosen = kernels::avx2(); break;
-        case INLAY_INSTRUCTIONS_AVX512: chosen = kernels::avx512(); break;
-        default: invalid("options->instruction_set is " + std::to_string(instruction_set) + ", which is no INLAY_INSTRUCTIONS_* value");
+        case INLAY_INSTRUCTIONS_PORTABLE:
+            return kernels::portable();
+        case INLAY_INSTRUCTIONS_AVX2:
+            chosen = kernels::avx2();
+            break;
+        case INLAY_INSTRUCTIONS_AVX512:
+            chosen = kernels::avx512();
+            break;
+        default:
+            invalid("options->instruction_set is " + std::to_string(instruction_set) +
+                    ", which is no INLAY_INSTRUCTIONS_* value");
     }
     if (!chosen) throw Error(INLAY_E_UNSUPPORTED, "options->instruction_set: this processor lacks the instructions");
     return *chosen;
@@ -46,8 +53,7 @@ inlay::ComputeMode compute_mode(int32_t compute) {
 }
 
 void check_at_most(uint32_t value, uint32_t limit, const char* name) {
-    if (value > limit)
-        invalid(std::string(name) + " is " + std::to_string(value) + ", above " + std::to_string(limit));
+    if (value > limit) invalid(std::string(name) + " is " + std::to_string(value) + ", above " + std::to_string(limit));
 }
 
 uint32_t step_tokens(uint32_t wanted) {
@@ -127,8 +133,12 @@ int32_t inlay_engine_open(const char* path, size_t path_size, const inlay_engine
     });
 }
 
-void inlay_engine_retain(const inlay_engine* engine) { retain_handle(engine); }
-void inlay_engine_release(const inlay_engine* engine) { release_handle(engine); }
+void inlay_engine_retain(const inlay_engine* engine) {
+    retain_handle(engine);
+}
+void inlay_engine_release(const inlay_engine* engine) {
+    release_handle(engine);
+}
 
 int32_t inlay_engine_get_info(const inlay_engine* engine, inlay_engine_info* info, inlay_error** error) {
     return guarded(error, [&] {

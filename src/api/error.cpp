@@ -34,9 +34,13 @@ inlay_error* make_error(int32_t status, std::string_view sentence) noexcept {
 
 }  // namespace inlay::api
 
-int32_t inlay_error_code(const inlay_error* error) { return error ? error->status : INLAY_OK; }
+int32_t inlay_error_code(const inlay_error* error) {
+    return error ? error->status : INLAY_OK;
+}
 
-const char* inlay_error_message(const inlay_error* error) { return error ? error->sentence.c_str() : ""; }
+const char* inlay_error_message(const inlay_error* error) {
+    return error ? error->sentence.c_str() : "";
+}
 
 void inlay_error_release(inlay_error* error) {
     if (error != &inlay::api::out_of_memory_error()) delete error;

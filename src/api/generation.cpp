@@ -18,20 +18,28 @@ constexpr float kMaxTemperature = 100;
 
 int32_t finish_value(FinishReason reason) {
     switch (reason) {
-        case FinishReason::kNone: return INLAY_FINISH_NONE;
-        case FinishReason::kStop: return INLAY_FINISH_STOP;
-        case FinishReason::kLength: return INLAY_FINISH_LENGTH;
-        case FinishReason::kStopString: return INLAY_FINISH_STOP_STRING;
-        case FinishReason::kCancelled: return INLAY_FINISH_CANCELLED;
+        case FinishReason::kNone:
+            return INLAY_FINISH_NONE;
+        case FinishReason::kStop:
+            return INLAY_FINISH_STOP;
+        case FinishReason::kLength:
+            return INLAY_FINISH_LENGTH;
+        case FinishReason::kStopString:
+            return INLAY_FINISH_STOP_STRING;
+        case FinishReason::kCancelled:
+            return INLAY_FINISH_CANCELLED;
     }
     return INLAY_FINISH_NONE;
 }
 
 int32_t status_of(NextOutcome outcome) {
     switch (outcome) {
-        case NextOutcome::kChunk: return INLAY_OK;
-        case NextOutcome::kMore: return INLAY_MORE;
-        case NextOutcome::kEnd: return INLAY_END;
+        case NextOutcome::kChunk:
+            return INLAY_OK;
+        case NextOutcome::kMore:
+            return INLAY_MORE;
+        case NextOutcome::kEnd:
+            return INLAY_END;
     }
     return INLAY_E_INTERNAL;
 }
@@ -134,8 +142,7 @@ int32_t inlay_session_forward(inlay_session* session, const int32_t* tokens, siz
         if (n_tokens == 0 || n_tokens > engine.max_step_tokens())
             invalid("n_tokens is " + std::to_string(n_tokens) + ", outside 1 to " +
                     std::to_string(engine.max_step_tokens()));
-        if (logits_from > n_tokens)
-            invalid("logits_from is " + std::to_string(logits_from) + ", above n_tokens");
+        if (logits_from > n_tokens) invalid("logits_from is " + std::to_string(logits_from) + ", above n_tokens");
         const std::span<const int32_t> ids = token_argument(tokens, n_tokens, engine.n_vocabulary());
         const Session::Call call(*shared);
         if (!shared->forward(ids, logits_from)) throw inlay::Error(INLAY_E_CANCELLED, "the session was cancelled");
@@ -153,7 +160,9 @@ int32_t inlay_session_logits(inlay_session* session, const float** logits, size_
         const auto shared = require(session, "session").share("session");
         const Session::Call call(*shared);
         const std::span<const float> rows = shared->logits();
-        if (rows.empty()) throw inlay::Error(INLAY_E_STATE, "no logits were computed: call inlay_session_forward or inlay_session_next first");
+        if (rows.empty())
+            throw inlay::Error(INLAY_E_STATE,
+                               "no logits were computed: call inlay_session_forward or inlay_session_next first");
         *logits = rows.data();
         if (n_rows) *n_rows = rows.size() / shared->engine().n_vocabulary();
         if (n_vocabulary) *n_vocabulary = shared->engine().n_vocabulary();

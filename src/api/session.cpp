@@ -26,8 +26,12 @@ int32_t inlay_session_create(const inlay_cache* cache, const inlay_session_optio
     });
 }
 
-void inlay_session_retain(const inlay_session* session) { retain_handle(session); }
-void inlay_session_release(const inlay_session* session) { release_handle(session); }
+void inlay_session_retain(const inlay_session* session) {
+    retain_handle(session);
+}
+void inlay_session_release(const inlay_session* session) {
+    release_handle(session);
+}
 
 int32_t inlay_session_append_tokens(inlay_session* session, const int32_t* tokens, size_t n_tokens,
                                     inlay_error** error) {
@@ -60,8 +64,8 @@ int32_t inlay_session_length(const inlay_session* session, uint64_t* n_tokens, i
     });
 }
 
-int32_t inlay_session_tokens(inlay_session* session, uint64_t first, int32_t* tokens, size_t capacity,
-                             size_t* needed, inlay_error** error) {
+int32_t inlay_session_tokens(inlay_session* session, uint64_t first, int32_t* tokens, size_t capacity, size_t* needed,
+                             inlay_error** error) {
     if (needed) *needed = 0;
     return guarded(error, [&] {
         require(needed, "needed");

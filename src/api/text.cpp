@@ -12,12 +12,18 @@ namespace {
 
 int32_t special_token_of(const Tokenizer& tokenizer, int32_t which) {
     switch (which) {
-        case INLAY_SPECIAL_BOS: return tokenizer.bos();
-        case INLAY_SPECIAL_EOS: return tokenizer.eos();
-        case INLAY_SPECIAL_EOT: return tokenizer.eot();
-        case INLAY_SPECIAL_UNK: return tokenizer.unk();
-        case INLAY_SPECIAL_PAD: return tokenizer.pad();
-        default: invalid("which is " + std::to_string(which) + ", which is no INLAY_SPECIAL_* value");
+        case INLAY_SPECIAL_BOS:
+            return tokenizer.bos();
+        case INLAY_SPECIAL_EOS:
+            return tokenizer.eos();
+        case INLAY_SPECIAL_EOT:
+            return tokenizer.eot();
+        case INLAY_SPECIAL_UNK:
+            return tokenizer.unk();
+        case INLAY_SPECIAL_PAD:
+            return tokenizer.pad();
+        default:
+            invalid("which is " + std::to_string(which) + ", which is no INLAY_SPECIAL_* value");
     }
 }
 
@@ -25,15 +31,14 @@ int32_t special_token_of(const Tokenizer& tokenizer, int32_t which) {
 std::string bytes_of(const Tokenizer& tokenizer, std::span<const int32_t> tokens, bool show_special) {
     std::string bytes;
     for (int32_t token : tokens)
-        if (static_cast<size_t>(token) < tokenizer.n_tokens())
-            tokenizer.append_token_bytes(token, show_special, bytes);
+        if (static_cast<size_t>(token) < tokenizer.n_tokens()) tokenizer.append_token_bytes(token, show_special, bytes);
     return bytes;
 }
 
 }  // namespace
 
-int32_t inlay_tokenize(const inlay_engine* engine, const char* text, size_t text_size, uint32_t flags,
-                       int32_t* tokens, size_t capacity, size_t* needed, inlay_error** error) {
+int32_t inlay_tokenize(const inlay_engine* engine, const char* text, size_t text_size, uint32_t flags, int32_t* tokens,
+                       size_t capacity, size_t* needed, inlay_error** error) {
     if (needed) *needed = 0;
     return guarded(error, [&] {
         require(needed, "needed");

@@ -10,8 +10,8 @@ namespace inlay::api {
 
 inline void check_token(int32_t token, const std::string& name, uint32_t n_vocabulary) {
     if (token < 0 || static_cast<uint32_t>(token) >= n_vocabulary)
-        invalid(name + " is " + std::to_string(token) + ", outside the vocabulary of " +
-                std::to_string(n_vocabulary) + " tokens");
+        invalid(name + " is " + std::to_string(token) + ", outside the vocabulary of " + std::to_string(n_vocabulary) +
+                " tokens");
 }
 
 inline std::span<const int32_t> token_argument(const int32_t* tokens, size_t n_tokens, uint32_t n_vocabulary) {

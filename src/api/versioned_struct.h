@@ -1,4 +1,5 @@
-// Structs that cross the ABI begin with their size and grow only at their end: each side reads and writes what both know.
+// Structs that cross the ABI begin with their size and grow only at their end: each side reads and writes what both
+// know.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,8 @@ int32_t init_struct(Struct* out, uint32_t struct_size) noexcept {
 
 inline uint32_t checked_size(uint32_t struct_size, const char* name) {
     if (struct_size < kSmallestStruct)
-        invalid(std::string(name) + "->struct_size is " + std::to_string(struct_size) + ", set it to the struct's size");
+        invalid(std::string(name) + "->struct_size is " + std::to_string(struct_size) +
+                ", set it to the struct's size");
     return struct_size;
 }
 

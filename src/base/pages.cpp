@@ -14,9 +14,13 @@ namespace {
 
 constexpr size_t kReservationAlignment = size_t{2} << 20;  // of a huge page
 
-size_t page_size() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+size_t page_size() {
+    return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 
-size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+size_t round_up(size_t value, size_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
 
 class SystemPages final : public PageProvider {
 public:
@@ -49,7 +53,9 @@ public:
         mprotect(address, bytes, PROT_NONE);
     }
 
-    void release(std::byte* address, size_t bytes) override { munmap(address, round_up(bytes, page_size())); }
+    void release(std::byte* address, size_t bytes) override {
+        munmap(address, round_up(bytes, page_size()));
+    }
 
 private:
     static bool populate(std::byte* address, size_t bytes) {
@@ -65,7 +71,9 @@ private:
 
 }  // namespace
 
-std::shared_ptr<PageProvider> system_pages() { return std::make_shared<SystemPages>(); }
+std::shared_ptr<PageProvider> system_pages() {
+    return std::make_shared<SystemPages>();
+}
 
 PageRange::PageRange(std::shared_ptr<PageProvider> provider, size_t bytes, bool huge)
     : provider_(std::move(provider)), bytes_(bytes) {

@@ -13,7 +13,8 @@ public:
     virtual ~PageProvider() = default;
     // Address space without memory, aligned to 2 MiB; null when there is none. `huge`: large pages are wanted.
     virtual std::byte* reserve(size_t bytes, bool huge) = 0;
-    // Makes a part of a reservation readable and writable, zero where it was never written. `now`: memory is taken at once.
+    // Makes a part of a reservation readable and writable, zero where it was never written. `now`: memory is taken at
+    // once.
     virtual bool commit(std::byte* address, size_t bytes, bool now) = 0;
     // Gives the memory of a part back; its content is lost and it must be committed again.
     virtual void decommit(std::byte* address, size_t bytes) = 0;

@@ -18,9 +18,15 @@ constexpr uint64_t kTaskMask = (uint64_t{1} << kTaskBits) - 1;
 constexpr int kSpinsBeforeSleep = 4000;
 constexpr int kSpinsBeforeYield = 2000;
 
-size_t next_task(uint64_t ticket) { return ticket & kTaskMask; }
-size_t tasks_of_run(uint64_t ticket) { return (ticket >> kTaskBits) & kTaskMask; }
-bool has_tasks(uint64_t ticket) { return next_task(ticket) < tasks_of_run(ticket); }
+size_t next_task(uint64_t ticket) {
+    return ticket & kTaskMask;
+}
+size_t tasks_of_run(uint64_t ticket) {
+    return (ticket >> kTaskBits) & kTaskMask;
+}
+bool has_tasks(uint64_t ticket) {
+    return next_task(ticket) < tasks_of_run(ticket);
+}
 
 void pause() {
 #if defined(__x86_64__)
@@ -30,13 +36,14 @@ void pause() {
 #endif
 }
 
-// The host's signals are for the host's threads.
+// The host's signals are for the host's threads; those of a fault stay with the thread that made it.
 class SignalsBlocked {
 public:
     SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
+        sigset_t blocked;
+        sigfillset(&blocked);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&blocked, fault);
+        pthread_sigmask(SIG_SETMASK, &blocked, &before_);
     }
     ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
     SignalsBlocked(const SignalsBlocked&) = delete;
@@ -62,7 +69,9 @@ Workers::Workers(unsigned n_threads) {
     }
 }
 
-Workers::~Workers() { stop(); }
+Workers::~Workers() {
+    stop();
+}
 
 void Workers::stop() {
     stopping_.store(true, std::memory_order_seq_cst);

@@ -25,13 +25,13 @@ public:
 
     unsigned n_threads() const { return static_cast<unsigned>(threads_.size()) + 1; }
 
-    // Runs task(i, thread) for i in 0..n_tasks - 1 and returns when all are done. `thread` is below n_threads(); 0 is the
-    // caller. Tasks must not throw. One caller at a time.
+    // Runs task(i, thread) for i in 0..n_tasks - 1 and returns when all are done. `thread` is below n_threads(); 0 is
+    // the caller. Tasks must not throw. One caller at a time.
     template <typename Task>
     void run(size_t n_tasks, const Task& task) {
         run_tasks(
-            n_tasks,
-            [](const void* self, size_t i, unsigned thread) { (*static_cast<const Task*>(self))(i, thread); }, &task);
+            n_tasks, [](const void* self, size_t i, unsigned thread) { (*static_cast<const Task*>(self))(i, thread); },
+            &task);
     }
 
     // Runs work(first, end) over 0..n - 1 in tasks of `grain`.

@@ -18,9 +18,9 @@
 #include <mutex>
 #include <span>
 
+#include "backend/kv_layout.h"
 #include "cache/block_pool.h"
 #include "cache/eviction_queue.h"
-#include "backend/kv_layout.h"
 #include "cache/prefix_index.h"
 #include "cache/sequence.h"
 

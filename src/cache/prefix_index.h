@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "cache/block_pool.h"
 #include "backend/kv_layout.h"
+#include "cache/block_pool.h"
 
 namespace inlay {
 

@@ -29,7 +29,7 @@ CacheOptions with_budget(CacheOptions options, const KvLayout& layout, const Eng
     // Address space for more could be had, but never filled.
     if (const uint64_t memory = machine_memory(); options.budget_bytes > memory)
         throw Error(INLAY_E_INVALID_ARGUMENT, "bytes is " + std::to_string(options.budget_bytes) +
-                                               " but the machine has " + std::to_string(memory));
+                                                  " but the machine has " + std::to_string(memory));
     return options;
 }
 
@@ -47,7 +47,6 @@ uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_st
 }
 
 EngineCache::EngineCache(std::shared_ptr<const Engine> engine, KvLayout layout, CacheOptions options)
-    : engine_(std::move(engine)),
-      cache_(layout, engine_->pages(), with_budget(options, layout, *engine_)) {}
+    : engine_(std::move(engine)), cache_(layout, engine_->pages(), with_budget(options, layout, *engine_)) {}
 
 }  // namespace inlay

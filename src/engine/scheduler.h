@@ -29,8 +29,8 @@ class Scheduler {
 public:
     explicit Scheduler(Decoder& decoder) : decoder_(decoder) {}
 
-    // Takes blocks for the tokens, computes them and commits them. Throws INLAY_E_CACHE_FULL when the cache has no room;
-    // the sequence is then as before.
+    // Takes blocks for the tokens, computes them and commits them. Throws INLAY_E_CACHE_FULL when the cache has no
+    // room; the sequence is then as before.
     StepOutcome run(const StepRequest& request);
 
 private:

@@ -27,7 +27,9 @@ void Session::check_room(size_t n_tokens) const {
                                               std::to_string(n_tokens) + " more");
 }
 
-void Session::sequence_changed() { length_.store(sequence_.tokens().size(), std::memory_order_relaxed); }
+void Session::sequence_changed() {
+    length_.store(sequence_.tokens().size(), std::memory_order_relaxed);
+}
 
 // What the host did begins a new text: the old one's ending, partial character and cancel are over.
 void Session::start_text() {
@@ -55,7 +57,9 @@ void Session::truncate(uint64_t n_tokens) {
     start_text();
 }
 
-void Session::reset() { truncate(0); }
+void Session::reset() {
+    truncate(0);
+}
 
 // Computes the next n_tokens and keeps the logits of the last n_logits.
 StepOutcome Session::step(uint32_t n_tokens, uint32_t n_logits) {
@@ -71,7 +75,8 @@ StepOutcome Session::step(uint32_t n_tokens, uint32_t n_logits) {
 
     ++counters_.steps;
     counters_.computed_tokens += n_tokens;
-    counters_.recomputed_tokens += std::min<uint64_t>(first + n_tokens, std::max<uint64_t>(first, highest_computed_)) - first;
+    counters_.recomputed_tokens +=
+        std::min<uint64_t>(first + n_tokens, std::max<uint64_t>(first, highest_computed_)) - first;
     highest_computed_ = std::max<uint64_t>(highest_computed_, first + n_tokens);
     n_logit_rows_ = n_logits;
     logits_end_ = first + n_tokens;

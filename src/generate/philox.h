@@ -28,6 +28,8 @@ constexpr uint64_t philox(uint64_t seed, uint64_t position) {
 }
 
 // 53 bits of noise as a number in [0, 1).
-constexpr double uniform(uint64_t noise) { return static_cast<double>(noise >> 11) * 0x1p-53; }
+constexpr double uniform(uint64_t noise) {
+    return static_cast<double>(noise >> 11) * 0x1p-53;
+}
 
 }  // namespace inlay

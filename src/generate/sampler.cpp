@@ -49,9 +49,8 @@ void Sampler::keep_top_k(uint32_t k) {
 void Sampler::weigh(float temperature) {
     const float best = candidates_.front().weight;
     for (Candidate& candidate : candidates_)
-        candidate.weight = best == candidate.weight
-                               ? 1.0f
-                               : kernels::reference_exp((candidate.weight - best) / temperature);
+        candidate.weight =
+            best == candidate.weight ? 1.0f : kernels::reference_exp((candidate.weight - best) / temperature);
 }
 
 void Sampler::keep_likely(float top_p, float min_p) {

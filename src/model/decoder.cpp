@@ -89,11 +89,11 @@ void Decoder::attention_part(const StepRows& rows, uint32_t layer) {
     const Layer& weights = layers_[layer];
     const LayerSpec& spec = spec_.layers[layer];
     const size_t n_rows = rows.tokens.size();
-    const Activation hidden = backend_.activation(Buffer::kHidden);    // [n_rows, n_embedding]
-    const Activation normed = backend_.activation(Buffer::kNormed);    // [n_rows, n_embedding]
-    const Activation query = backend_.activation(Buffer::kQuery);      // [n_rows, n_heads, head_dim]
-    const Activation key = backend_.activation(Buffer::kKey);          // [n_rows, n_kv_heads, head_dim]
-    const Activation value = backend_.activation(Buffer::kValue);      // [n_rows, n_kv_heads, value_dim]
+    const Activation hidden = backend_.activation(Buffer::kHidden);       // [n_rows, n_embedding]
+    const Activation normed = backend_.activation(Buffer::kNormed);       // [n_rows, n_embedding]
+    const Activation query = backend_.activation(Buffer::kQuery);         // [n_rows, n_heads, head_dim]
+    const Activation key = backend_.activation(Buffer::kKey);             // [n_rows, n_kv_heads, head_dim]
+    const Activation value = backend_.activation(Buffer::kValue);         // [n_rows, n_kv_heads, value_dim]
     const Activation attended = backend_.activation(Buffer::kAttention);  // [n_rows, n_heads, value_dim]
 
     backend_.rms_norm(hidden, n_rows, weights[LayerSlot::kAttentionNorm], spec_.norm_epsilon, normed);

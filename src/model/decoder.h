@@ -15,10 +15,10 @@ namespace inlay {
 
 // The rows of a step, sequence after sequence.
 struct StepRows {
-    std::span<const int32_t> tokens;           // [n_rows]
+    std::span<const int32_t> tokens;  // [n_rows]
     std::span<const SequenceRows> sequences;
-    std::span<const uint32_t> logits_of;       // rows whose logits are wanted
-    float* logits;                             // [logits_of.size(), n_vocabulary]
+    std::span<const uint32_t> logits_of;  // rows whose logits are wanted
+    float* logits;                        // [logits_of.size(), n_vocabulary]
 };
 
 // Asked before each layer; a step that is not wanted any more ends there.

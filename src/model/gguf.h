@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/byte_source.h"
-#include "model/gguf_metadata.h"
 #include "base/tensor_info.h"
+#include "model/gguf_metadata.h"
 
 namespace inlay {
 

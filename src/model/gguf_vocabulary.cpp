@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kTokens = "tokenizer.ggml.tokens";
 constexpr const char* kTokenTypes = "tokenizer.ggml.token_type";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
+constexpr const char* kScores = "tokenizer.ggml.scores";
 
 struct SpecialKey {
     const char* key;
@@ -112,6 +113,46 @@ void read_special_ids(const GgufFile& file, Vocabulary& vocabulary) {
     }
 }
 
+void read_merges(const GgufFile& file, Vocabulary& vocabulary) {
+    const auto merges = file.strings(kMerges);
+    if (!merges) fail(std::string("key '") + kMerges + "' is missing");
+    vocabulary.merges = copy(*merges);
+}
+
+void read_scores(const GgufFile& file, Vocabulary& vocabulary) {
+    const auto scores = file.numbers(kScores);
+    if (!scores) fail(std::string("key '") + kScores + "' is missing");
+    const size_t n = vocabulary.tokens.size();
+    if (scores->size() < n) {
+        fail(std::string("key '") + kScores + "' has " + std::to_string(scores->size()) + " elements for " +
+             std::to_string(n) + " tokens");
+    }
+    vocabulary.scores.resize(n);
+    for (size_t i = 0; i < n; ++i) vocabulary.scores[i] = static_cast<float>((*scores)[i]);
+}
+
+void read_byte_pair_parts(const GgufFile& file, Vocabulary& vocabulary) {
+    read_merges(file, vocabulary);
+    vocabulary.add_bos = find_pre_tokenizer(vocabulary.pre).add_bos;
+}
+
+// The ids are those that SentencePiece's trainer gives by default.
+void read_sentencepiece_parts(const GgufFile& file, Vocabulary& vocabulary) {
+    read_scores(file, vocabulary);
+    vocabulary.add_bos = true;
+    vocabulary.add_space_prefix = true;
+    const auto n = static_cast<int64_t>(vocabulary.tokens.size());
+    if (n > 0) vocabulary.unk = 0;
+    if (n > 1) vocabulary.bos = 1;
+    if (n > 2) vocabulary.eos = 2;
+}
+
+bool is_named_phi3(const GgufFile& file) {
+    std::string name(file.string("general.name").value_or(""));
+    for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
+}
+
 }  // namespace
 
 Vocabulary vocabulary_from_gguf(const GgufFile& file) {
@@ -121,17 +162,14 @@ Vocabulary vocabulary_from_gguf(const GgufFile& file) {
     vocabulary.model = *model;
     vocabulary.pre = file.string("tokenizer.ggml.pre").value_or("");
     read_tokens(file, vocabulary);
+    if (vocabulary.model == "gpt2") read_byte_pair_parts(file, vocabulary);
+    if (vocabulary.model == "llama") read_sentencepiece_parts(file, vocabulary);
     read_special_ids(file, vocabulary);
-    if (vocabulary.model == "gpt2") {
-        const auto merges = file.strings(kMerges);
-        if (!merges) fail(std::string("key '") + kMerges + "' is missing");
-        vocabulary.merges = copy(*merges);
-        vocabulary.add_bos = find_pre_tokenizer(vocabulary.pre).add_bos;
-    }
     vocabulary.add_bos = file.boolean("tokenizer.ggml.add_bos_token").value_or(vocabulary.add_bos);
     vocabulary.add_eos = file.boolean("tokenizer.ggml.add_eos_token").value_or(false);
-    vocabulary.add_space_prefix = file.boolean("tokenizer.ggml.add_space_prefix").value_or(false);
+    vocabulary.add_space_prefix = file.boolean("tokenizer.ggml.add_space_prefix").value_or(vocabulary.add_space_prefix);
     recognise_special_tokens(vocabulary);
+    if (is_named_phi3(file)) recognise_phi3_trimming(vocabulary);
     return vocabulary;
 }
 

@@ -37,8 +37,8 @@ inline constexpr size_t kLayerSlots = static_cast<size_t>(LayerSlot::kCount);
 inline constexpr uint32_t kNoTensor = UINT32_MAX;
 
 struct LayerSpec {
-    uint32_t window = 0;  // positions a token sees, its own included; 0: all
-    uint32_t rope = 0;    // which of ModelSpec::ropes
+    uint32_t window = 0;                                             // positions a token sees, its own included; 0: all
+    uint32_t rope = 0;                                               // which of ModelSpec::ropes
     std::array<uint32_t, kLayerSlots> tensors = filled_with_none();  // index into the file's tensors, or kNoTensor
 
     uint32_t tensor(LayerSlot slot) const { return tensors[static_cast<size_t>(slot)]; }

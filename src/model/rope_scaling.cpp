@@ -29,13 +29,11 @@ void scale_linear(RopeSpec& rope, double factor) {
 void scale_yarn(RopeSpec& rope, double base, const YarnScaling& yarn) {
     const double n_pairs = static_cast<double>(rope.inverse_frequency.size());
     const double n_dims = 2 * n_pairs;
-    const double low =
-        std::max(0.0, std::floor(pair_with_turns(yarn.beta_fast, yarn.original_context, n_dims, base)));
+    const double low = std::max(0.0, std::floor(pair_with_turns(yarn.beta_fast, yarn.original_context, n_dims, base)));
     const double high =
         std::min(n_dims - 1, std::ceil(pair_with_turns(yarn.beta_slow, yarn.original_context, n_dims, base)));
     for (size_t i = 0; i < rope.inverse_frequency.size(); ++i) {
-        const double ramp =
-            std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
+        const double ramp = std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
         const double kept = (1 - ramp) * yarn.extrapolation;
         const double frequency = rope.inverse_frequency[i];
         rope.inverse_frequency[i] = static_cast<float>(frequency / yarn.factor * (1 - kept) + frequency * kept);

@@ -14,8 +14,8 @@ RopeSpec plain_rope(double base, uint32_t n_dims);
 // Positions are divided by `factor`.
 void scale_linear(RopeSpec& rope, double factor);
 
-// YaRN (Peng et al. 2023, section 3.4): dimensions that turn fast within the original context keep their frequency, slow
-// ones are interpolated by `factor`, with a ramp between; cos and sin grow by the attention factor.
+// YaRN (Peng et al. 2023, section 3.4): dimensions that turn fast within the original context keep their frequency,
+// slow ones are interpolated by `factor`, with a ramp between; cos and sin grow by the attention factor.
 struct YarnScaling {
     double factor = 1;
     double original_context = 0;

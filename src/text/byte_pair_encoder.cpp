@@ -6,14 +6,13 @@
 
 #include "base/error.h"
 #include "text/byte_alphabet.h"
+#include "text/pair_merging.h"
 #include "text/utf8.h"
 
 namespace inlay {
 
 namespace {
 
-constexpr uint32_t kNoPlace = UINT32_MAX;
-constexpr uint32_t kNoRank = UINT32_MAX;
 constexpr size_t kMaxSymbols = INT32_MAX;
 
 uint64_t pair_key(int32_t left, int32_t right) {
@@ -26,29 +25,12 @@ size_t spread(uint64_t key) {
     return static_cast<size_t>(key ^ (key >> 29));
 }
 
-// The next merge is the least rank, and of equal ones the leftmost.
-struct Candidate {
-    uint32_t rank;
-    uint32_t left;
-    bool operator<(const Candidate& other) const {  // for a heap whose top is the best
-        return rank != other.rank ? rank > other.rank : left > other.left;
-    }
-};
-
-// A symbol in a word; places form a list, joined ones leave it.
-struct Place {
-    int32_t symbol;
-    uint32_t previous;
-    uint32_t next;
-    uint32_t rank;  // of the pair with the next place: tells a candidate in the heap that is out of date
-};
-
 }  // namespace
 
 struct BytePairEncoder::Workspace {
     WordSplitter splitter;
-    std::vector<Place> places;
-    std::vector<Candidate> heap;
+    std::vector<Symbol> symbols;  // of the word, by place
+    PairMerging merging;
 };
 
 BytePairEncoder::BytePairEncoder(const Vocabulary& vocabulary, const PreTokenizer& pre_tokenizer)
@@ -145,43 +127,17 @@ void BytePairEncoder::encode_word(std::string_view word, Workspace& workspace, s
             return;
         }
     }
-    auto& places = workspace.places;
-    auto& heap = workspace.heap;
-    const auto n = static_cast<uint32_t>(word.size());
-    places.resize(n);
-    heap.clear();
-    for (uint32_t i = 0; i < n; ++i) {
-        const Symbol symbol = byte_symbols_[static_cast<unsigned char>(word[i])];
-        places[i] = {symbol, i == 0 ? kNoPlace : i - 1, i + 1 == n ? kNoPlace : i + 1, kNoRank};
-    }
-    for (uint32_t i = 0; i + 1 < n; ++i) push_pair(i, workspace);
-
-    while (!heap.empty()) {
-        const Candidate best = heap.front();
-        std::pop_heap(heap.begin(), heap.end());
-        heap.pop_back();
-        Place& left = places[best.left];
-        if (left.rank != best.rank) continue;
-        const Place right = places[left.next];
-        left.symbol = find_merge(left.symbol, right.symbol)->result;
-        places[left.next].rank = kNoRank;
-        left.next = right.next;
-        if (right.next != kNoPlace) places[right.next].previous = best.left;
-        push_pair(best.left, workspace);
-        if (left.previous != kNoPlace) push_pair(left.previous, workspace);
-    }
-    for (uint32_t i = 0; i != kNoPlace && n > 0; i = places[i].next) emit(places[i].symbol, ids);
-}
-
-void BytePairEncoder::push_pair(uint32_t left, Workspace& workspace) const {
-    Place& place = workspace.places[left];
-    place.rank = kNoRank;
-    if (place.next == kNoPlace) return;
-    const Merge* merge = find_merge(place.symbol, workspace.places[place.next].symbol);
-    if (merge == nullptr) return;
-    place.rank = merge->rank;
-    workspace.heap.push_back({merge->rank, left});
-    std::push_heap(workspace.heap.begin(), workspace.heap.end());
+    auto& symbols = workspace.symbols;
+    symbols.resize(word.size());
+    for (size_t i = 0; i < word.size(); ++i) symbols[i] = byte_symbols_[static_cast<unsigned char>(word[i])];
+    workspace.merging.run(
+        static_cast<uint32_t>(word.size()),
+        [&](uint32_t left, uint32_t right) {
+            const Merge* merge = find_merge(symbols[left], symbols[right]);
+            return merge == nullptr ? PairMerging::kNoRank : merge->rank;
+        },
+        [&](uint32_t left, uint32_t right) { symbols[left] = find_merge(symbols[left], symbols[right])->result; });
+    workspace.merging.for_each_place([&](uint32_t place) { emit(symbols[place], ids); });
 }
 
 // A symbol that is no token is said byte by byte; bytes that the vocabulary lacks are lost.
@@ -194,6 +150,10 @@ void BytePairEncoder::emit(Symbol symbol, std::vector<int32_t>& ids) const {
         const Symbol byte = byte_symbols_[static_cast<unsigned char>(c)];
         if (is_token(byte)) ids.push_back(byte);
     }
+}
+
+void BytePairEncoder::append_bytes(std::string_view spelling, std::string& out) const {
+    append_spelled_bytes_or_self(spelling, out);
 }
 
 }  // namespace inlay

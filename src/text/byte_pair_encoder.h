@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@ public:
     BytePairEncoder(const Vocabulary& vocabulary, const PreTokenizer& pre_tokenizer);
 
     void encode(std::string_view text, std::vector<int32_t>& ids) const override;
+    void append_bytes(std::string_view spelling, std::string& out) const override;
+    bool cleans_up_spaces() const override { return pre_tokenizer_.clean_up_spaces; }
 
 private:
     // A symbol is a string of bytes. Tokens are symbols of the same number; the list of merges may name others, which
@@ -45,7 +48,6 @@ private:
     const Merge* find_merge(Symbol left, Symbol right) const;
 
     void encode_word(std::string_view word, Workspace& workspace, std::vector<int32_t>& ids) const;
-    void push_pair(uint32_t left, Workspace& workspace) const;
     void emit(Symbol symbol, std::vector<int32_t>& ids) const;
     bool is_token(Symbol symbol) const { return symbol < n_tokens_; }
 

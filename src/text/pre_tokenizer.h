@@ -30,7 +30,7 @@ struct Pattern {
     uint32_t n_items = 0;
     Contraction contraction = Contraction::kNone;      // the whole pattern, when there are no items
     Contraction optional_suffix = Contraction::kNone;  // taken if it is there
-    bool before_space_or_end = false;                 // no non-space may follow
+    bool before_space_or_end = false;                  // no non-space may follow
 };
 
 // Cuts the words of the pass before: the first pattern that matches at a place makes a word; characters that none

@@ -163,4 +163,14 @@ void recognise_special_tokens(Vocabulary& vocabulary) {
     Recogniser(vocabulary).run();
 }
 
+void recognise_phi3_trimming(Vocabulary& vocabulary) {
+    for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+        const TokenKind kind = vocabulary.kinds[id];
+        const std::string_view text = vocabulary.tokens[id];
+        if (kind == TokenKind::kNormal || kind == TokenKind::kByte || kind == TokenKind::kUnused) continue;
+        if (text == "<unk>" || text == "<s>" || text == "<|endoftext|>") continue;
+        vocabulary.trims_after.push_back(static_cast<int32_t>(id));
+    }
+}
+
 }  // namespace inlay

@@ -9,4 +9,7 @@ namespace inlay {
 // control tokens, and lists the tokens that end a generation. What the file said is kept.
 void recognise_special_tokens(Vocabulary& vocabulary);
 
+// Phi-3's special tokens, but for three, swallow the white space behind them; its files tell it by their name only.
+void recognise_phi3_trimming(Vocabulary& vocabulary);
+
 }  // namespace inlay

@@ -1,8 +1,9 @@
-// Turns plain text, in which no special token is left, into token ids: the part of a tokenizer that differs between
-// kinds of vocabularies.
+// The part of a tokenizer that differs between kinds of vocabularies: how plain text, in which no special token is
+// left, becomes token ids, and which bytes a token of plain text spells.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,12 @@ public:
     virtual ~TextEncoder() = default;
     // Appends the ids of `text`; any bytes. Safe from many threads at once.
     virtual void encode(std::string_view text, std::vector<int32_t>& ids) const = 0;
+    // Appends the bytes that a token of plain text stands for, from its spelling in the vocabulary.
+    virtual void append_bytes(std::string_view spelling, std::string& out) const = 0;
+    // Whether `encode` puts a space before a text that does not have it.
+    virtual bool adds_space_prefix() const { return false; }
+    // Whether the vocabulary asks to clean up spaces in detokenised text.
+    virtual bool cleans_up_spaces() const { return false; }
 };
 
 }  // namespace inlay

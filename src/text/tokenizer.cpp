@@ -5,10 +5,10 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "text/byte_alphabet.h"
 #include "text/byte_pair_encoder.h"
 #include "text/clean_spaces.h"
 #include "text/pre_tokenizer.h"
+#include "text/sentencepiece_encoder.h"
 
 namespace inlay {
 
@@ -32,6 +32,33 @@ int32_t spelled_byte(std::string_view text) {
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
+std::unique_ptr<const TextEncoder> make_byte_pair_encoder(const Vocabulary& vocabulary, const StringIndex&) {
+    return std::make_unique<BytePairEncoder>(vocabulary, find_pre_tokenizer(vocabulary.pre));
+}
+
+std::unique_ptr<const TextEncoder> make_sentencepiece_encoder(const Vocabulary& vocabulary,
+                                                              const StringIndex& token_ids) {
+    return std::make_unique<SentencePieceEncoder>(vocabulary, token_ids);
+}
+
+struct EncoderKind {
+    std::string_view model;
+    std::unique_ptr<const TextEncoder> (*make)(const Vocabulary& vocabulary, const StringIndex& token_ids);
+};
+
+constexpr EncoderKind kEncoderKinds[] = {{"gpt2", make_byte_pair_encoder}, {"llama", make_sentencepiece_encoder}};
+
+const EncoderKind& find_encoder_kind(std::string_view model) {
+    for (const EncoderKind& kind : kEncoderKinds) {
+        if (kind.model == model) return kind;
+    }
+    throw Error(INLAY_E_UNSUPPORTED, "vocabularies of the kind \"" + printable(model, 64) + "\" are not supported");
+}
+
+bool is_white_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::create(Vocabulary vocabulary) {
@@ -39,16 +66,12 @@ std::unique_ptr<Tokenizer> Tokenizer::create(Vocabulary vocabulary) {
 }
 
 Tokenizer::Tokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {
-    if (vocabulary_.model != "gpt2") {
-        throw Error(INLAY_E_UNSUPPORTED,
-                    "vocabularies of the kind \"" + printable(vocabulary_.model, 64) + "\" are not supported");
-    }
-    const PreTokenizer& pre_tokenizer = find_pre_tokenizer(vocabulary_.pre);
+    const EncoderKind& kind = find_encoder_kind(vocabulary_.model);
     check();
     index_tokens();
-    clean_up_spaces_ = pre_tokenizer.clean_up_spaces;
-    encoder_ = std::make_unique<BytePairEncoder>(vocabulary_, pre_tokenizer);
+    encoder_ = kind.make(vocabulary_, token_ids_);
     vocabulary_.merges = {};
+    vocabulary_.scores = {};
     collect_special_tokens();
     spell_pieces();
 }
@@ -124,7 +147,7 @@ void Tokenizer::spell_pieces() {
                 }
                 [[fallthrough]];
             case TokenKind::kNormal:
-                append_spelled_bytes_or_self(text, piece);
+                encoder_->append_bytes(text, piece);
                 break;
         }
         pieces_.push_back(piece);
@@ -141,6 +164,9 @@ std::vector<int32_t> Tokenizer::tokenize(std::string_view text, bool add_special
         if (match.begin > at) encoder_->encode(text.substr(at, match.begin - at), ids);
         ids.push_back(match.id);
         at = match.begin + match.length;
+        if (trims_after(match.id)) {
+            while (at < text.size() && is_white_space(text[at])) ++at;
+        }
     }
     if (at < text.size()) encoder_->encode(text.substr(at), ids);
     if (add_special && adds_eos()) ids.push_back(vocabulary_.eos);
@@ -154,8 +180,10 @@ void Tokenizer::append_token_bytes(int32_t id, bool special, std::string& out) c
 
 std::string Tokenizer::detokenize(std::span<const int32_t> ids, DetokenizeOptions options) const {
     std::string text;
-    for (const int32_t id : ids) append_token_bytes(id, options.special, text);
-    if (options.clean_up_spaces && clean_up_spaces_) clean_up_spaces(text);
+    if (!ids.empty()) append_token_bytes(ids.front(), options.special, text);
+    if (options.begins_text && encoder_->adds_space_prefix() && text.starts_with(' ')) text.erase(0, 1);
+    for (const int32_t id : ids.subspan(ids.empty() ? 0 : 1)) append_token_bytes(id, options.special, text);
+    if (options.clean_up_spaces && encoder_->cleans_up_spaces()) clean_up_spaces(text);
     return text;
 }
 
@@ -176,6 +204,10 @@ size_t Tokenizer::checked(int32_t id) const {
 bool Tokenizer::is_hidden(size_t index) const {
     const TokenKind kind = vocabulary_.kinds[index];
     return kind == TokenKind::kControl || kind == TokenKind::kUnknown;
+}
+
+bool Tokenizer::trims_after(int32_t id) const {
+    return std::binary_search(vocabulary_.trims_after.begin(), vocabulary_.trims_after.end(), id);
 }
 
 }  // namespace inlay

@@ -20,6 +20,7 @@ namespace inlay {
 struct DetokenizeOptions {
     bool special = false;          // control and unknown tokens print their names instead of nothing
     bool clean_up_spaces = false;  // where the vocabulary asks for it; the text may then differ from what was tokenized
+    bool begins_text = false;      // the space that `tokenize` puts before a text is dropped again
 };
 
 class Tokenizer {
@@ -27,6 +28,8 @@ public:
     // Throws INLAY_E_UNSUPPORTED for a kind of vocabulary that is not known, INLAY_E_FORMAT for one that contradicts
     // itself.
     static std::unique_ptr<Tokenizer> create(Vocabulary vocabulary);
+    Tokenizer(const Tokenizer&) = delete;  // the encoder refers to the vocabulary
+    Tokenizer& operator=(const Tokenizer&) = delete;
 
     // Any bytes; what is no UTF-8 is said as well as the vocabulary can. `add_special` puts the tokens around the text
     // that the vocabulary asks for. Without `parse_special` the names of control tokens are text like any other.
@@ -52,7 +55,7 @@ public:
     int32_t pad() const { return vocabulary_.pad; }
     bool adds_bos() const { return vocabulary_.add_bos && vocabulary_.bos != kNoToken; }
     bool adds_eos() const { return vocabulary_.add_eos && vocabulary_.eos != kNoToken; }
-    // The special ids by name, and the list of ending tokens. Its merges are gone.
+    // The special ids by name, and the list of ending tokens. Its merges and scores are gone.
     const Vocabulary& vocabulary() const { return vocabulary_; }
 
 private:
@@ -64,6 +67,7 @@ private:
     void spell_pieces();
     size_t checked(int32_t id) const;
     bool is_hidden(size_t index) const;
+    bool trims_after(int32_t id) const;
 
     Vocabulary vocabulary_;
     StringIndex token_ids_;               // of vocabulary_.tokens
@@ -71,7 +75,6 @@ private:
     SpecialScanner user_defined_tokens_;  // matched in any text
     SpecialScanner special_tokens_;       // matched when special tokens are parsed: these and the user-defined
     std::unique_ptr<const TextEncoder> encoder_;
-    bool clean_up_spaces_ = false;
 };
 
 }  // namespace inlay

@@ -12,8 +12,8 @@ namespace inlay {
 
 enum class TokenKind : uint8_t {
     kNormal,
-    kUnknown,       // stands for what the vocabulary cannot say
-    kControl,       // structure, not text: matched in text only when special tokens are parsed
+    kUnknown,      // stands for what the vocabulary cannot say
+    kControl,      // structure, not text: matched in text only when special tokens are parsed
     kUserDefined,  // text of its own: matched in any text before all else
     kUnused,
     kByte,  // "<0x41>"
@@ -22,11 +22,12 @@ enum class TokenKind : uint8_t {
 inline constexpr int32_t kNoToken = -1;
 
 struct Vocabulary {
-    std::string model;             // "gpt2": byte-pair encoding
+    std::string model;             // "gpt2": byte-pair encoding; "llama": SentencePiece's
     std::string pre;               // the pre-tokenizer's name; empty: "default"
     StringTable tokens;            // [n_tokens], spelled in the byte alphabet where they are byte-level
     std::vector<TokenKind> kinds;  // [n_tokens]
-    StringTable merges;            // "left right", best first
+    StringTable merges;            // of byte-pair encoding: "left right", best first
+    std::vector<float> scores;     // [n_tokens] of SentencePiece
 
     int32_t bos = kNoToken;  // begins a sequence
     int32_t eos = kNoToken;  // ends it
@@ -48,6 +49,7 @@ struct Vocabulary {
     bool add_space_prefix = false;
 
     std::vector<int32_t> end_of_generation;  // sorted
+    std::vector<int32_t> trims_after;        // sorted; special tokens that swallow the white space behind them
 };
 
 }  // namespace inlay

@@ -1,6 +1,6 @@
 /*
- * The functions that the tests of the ABI call, as a table: filled from a library that is opened at run time, or from the one
- * that is linked. And one whole use of the library, from model file to tokens, through such a table.
+ * The functions that the tests of the ABI call, as a table: filled from a library that is opened at run time, or from
+ * the one that is linked. And one whole use of the library, from model file to tokens, through such a table.
  */
 #ifndef INLAY_TESTS_ABI_CALLS_H
 #define INLAY_TESTS_ABI_CALLS_H
@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FOR_EACH_CALL(use)                                                                                            \
-    use(version) use(check_abi) use(error_code) use(error_message) use(error_release) use(engine_open)                \
-    use(engine_release) use(engine_get_info) use(tokenize) use(cache_create) use(cache_release) use(session_create)   \
-    use(session_release) use(session_append_tokens) use(session_set_generation) use(session_next)
+#define FOR_EACH_CALL(use)                                                                                  \
+    use(version) use(check_abi) use(error_code) use(error_message) use(error_release) use(engine_open)      \
+        use(engine_release) use(engine_get_info) use(tokenize) use(cache_create) use(cache_release)         \
+            use(session_create) use(session_release) use(session_append_tokens) use(session_set_generation) \
+                use(session_next)
 
 struct calls {
 #define MEMBER(name) __typeof__(&inlay_##name) name;
@@ -22,23 +23,23 @@ struct calls {
 
 enum { GENERATED_TOKENS = 8 };
 
-#define REQUIRE(condition)                                                         \
-    do {                                                                           \
-        if (!(condition)) {                                                        \
+#define REQUIRE(condition)                                                          \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
             fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            return 1;                                                              \
-        }                                                                          \
+            return 1;                                                               \
+        }                                                                           \
     } while (0)
 
 /* Opens the model, generates GENERATED_TOKENS tokens greedily into `tokens`, closes all. 0 when all went well. */
-static int generate(const struct calls *inlay, const char *model, int32_t *tokens) {
+static int generate(const struct calls* inlay, const char* model, int32_t* tokens) {
     static const int32_t prompt[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
     inlay_engine_options engine_options;
     inlay_generation_options generation;
-    inlay_error *error = NULL;
-    inlay_engine *engine = NULL;
-    inlay_cache *cache = NULL;
-    inlay_session *session = NULL;
+    inlay_error* error = NULL;
+    inlay_engine* engine = NULL;
+    inlay_cache* cache = NULL;
+    inlay_session* session = NULL;
     int n = 0;
 
     memset(&engine_options, 0, sizeof engine_options);
@@ -74,9 +75,9 @@ static int generate(const struct calls *inlay, const char *model, int32_t *token
 }
 
 /* An error on its way through the library: an exception is thrown and caught in there. 0 when all went well. */
-static int fail_to_open(const struct calls *inlay) {
-    inlay_error *error = NULL;
-    inlay_engine *engine = (inlay_engine *)&error;
+static int fail_to_open(const struct calls* inlay) {
+    inlay_error* error = NULL;
+    inlay_engine* engine = (inlay_engine*)&error;
     REQUIRE(inlay->engine_open("/nonexistent/model.gguf", SIZE_MAX, NULL, &engine, &error) == INLAY_E_IO);
     REQUIRE(engine == NULL);
     REQUIRE(inlay->error_code(error) == INLAY_E_IO);

@@ -1,14 +1,14 @@
 /*
- * The layout of every public struct on 64-bit systems, field by field, as hosts have compiled it into themselves. A line here
- * may be added at the end of its struct; none may change. No byte is left implicit: a field starts where the one before ends,
- * and the last ends where the struct does.
+ * The layout of every public struct on 64-bit systems, field by field, as hosts have compiled it into themselves. A
+ * line here may be added at the end of its struct; none may change. No byte is left implicit: a field starts where the
+ * one before ends, and the last ends where the struct does.
  */
 #include <inlay/inlay.h>
 
 #define STRUCT(type, size) _Static_assert(sizeof(type) == (size), #type " changed its size")
-#define FIELD(type, field, offset, size)                                                    \
-    _Static_assert(offsetof(type, field) == (offset), #type "." #field " moved");           \
-    _Static_assert(sizeof(((type *)0)->field) == (size), #type "." #field " changed its size")
+#define FIELD(type, field, offset, size)                                          \
+    _Static_assert(offsetof(type, field) == (offset), #type "." #field " moved"); \
+    _Static_assert(sizeof(((type*)0)->field) == (size), #type "." #field " changed its size")
 
 STRUCT(inlay_engine_options, 40);
 FIELD(inlay_engine_options, struct_size, 0, 4);
@@ -112,4 +112,6 @@ FIELD(inlay_estimate, kv_bytes_per_token, 16, 8);
 FIELD(inlay_estimate, kv_bytes, 24, 8);
 FIELD(inlay_estimate, scratch_bytes, 32, 8);
 
-int main(void) { return 0; }
+int main(void) {
+    return 0;
+}

@@ -4,7 +4,7 @@
  */
 #include "calls.h"
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
 #define ENTRY(name) inlay_##name,
     const struct calls inlay = {FOR_EACH_CALL(ENTRY)};
     int32_t tokens[GENERATED_TOKENS];

@@ -1,5 +1,5 @@
-// A C++ program with its own operator new, exceptions and inline functions of the C++ library, beside libinlay.a, which has its
-// own of each: both work, and neither uses the other's. Usage: static_cpp_test MODEL
+// A C++ program with its own operator new, exceptions and inline functions of the C++ library, beside libinlay.a, which
+// has its own of each: both work, and neither uses the other's. Usage: static_cpp_test MODEL
 #include <cstdlib>
 #include <map>
 #include <new>
@@ -17,8 +17,12 @@ void* operator new(std::size_t size) {
     if (void* memory = std::malloc(size)) return memory;
     throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
 
 static std::string caught_sentence(int n) {
     try {

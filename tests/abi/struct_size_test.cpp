@@ -1,5 +1,5 @@
-// The rules for structs that grow: whatever size a host says, the library reads and writes no byte beyond it, reads what both
-// sides know, and refuses what it does not know.
+// The rules for structs that grow: whatever size a host says, the library reads and writes no byte beyond it, reads
+// what both sides know, and refuses what it does not know.
 #include <inlay/inlay.h>
 
 #include <algorithm>
@@ -95,12 +95,14 @@ std::vector<Options> all_options(const Handles& handles) {
              CHECK((cache != nullptr) == (status == INLAY_OK));
              inlay_cache_release(cache);
              uint64_t n_bytes = 0;
-             CHECK(inlay_cache_bytes_for(handles.engine.get(), bytes.as<inlay_cache_options>(), 100, &n_bytes, nullptr) ==
-                   status);
+             CHECK(inlay_cache_bytes_for(handles.engine.get(), bytes.as<inlay_cache_options>(), 100, &n_bytes,
+                                         nullptr) == status);
              return status;
          }},
         {"inlay_session_options", sizeof(inlay_session_options),
-         [](Bytes& bytes, uint32_t size) { return inlay_session_options_init(bytes.as<inlay_session_options>(), size); },
+         [](Bytes& bytes, uint32_t size) {
+             return inlay_session_options_init(bytes.as<inlay_session_options>(), size);
+         },
          [&](Bytes& bytes) {
              inlay_session* session = nullptr;
              const int32_t status =
@@ -117,11 +119,14 @@ std::vector<Options> all_options(const Handles& handles) {
              return inlay_session_set_generation(handles.session.get(), bytes.as<inlay_generation_options>(), nullptr);
          }},
         {"inlay_estimate_options", sizeof(inlay_estimate_options),
-         [](Bytes& bytes, uint32_t size) { return inlay_estimate_options_init(bytes.as<inlay_estimate_options>(), size); },
+         [](Bytes& bytes, uint32_t size) {
+             return inlay_estimate_options_init(bytes.as<inlay_estimate_options>(), size);
+         },
          [](Bytes& bytes) {
              inlay_estimate estimate{};
              estimate.struct_size = sizeof estimate;
-             return inlay_estimate_memory(kModel.c_str(), SIZE_MAX, bytes.as<inlay_estimate_options>(), &estimate, nullptr);
+             return inlay_estimate_memory(kModel.c_str(), SIZE_MAX, bytes.as<inlay_estimate_options>(), &estimate,
+                                          nullptr);
          }},
     };
 }
@@ -140,7 +145,9 @@ std::vector<Results> all_results(const Handles& handles) {
              return inlay_engine_get_info(handles.engine.get(), bytes.as<inlay_engine_info>(), nullptr);
          }},
         {"inlay_cache_stats", sizeof(inlay_cache_stats),
-         [&](Bytes& bytes) { return inlay_cache_get_stats(handles.cache.get(), bytes.as<inlay_cache_stats>(), nullptr); }},
+         [&](Bytes& bytes) {
+             return inlay_cache_get_stats(handles.cache.get(), bytes.as<inlay_cache_stats>(), nullptr);
+         }},
         {"inlay_session_stats", sizeof(inlay_session_stats),
          [&](Bytes& bytes) {
              return inlay_session_get_stats(handles.session.get(), bytes.as<inlay_session_stats>(), nullptr);

@@ -1,35 +1,35 @@
 /*
- * A host compiled against one version of the header and run with the library of another. Every result lies between guards, so
- * that a library that writes what this host does not know is caught. Compiled with LATER_FIELD, the host also asks for what
- * only the newer header has, and expects the status that is named on the command line.
- * Usage: versions_client MODEL [STATUS_OF_LATER_FIELDS]
+ * A host compiled against one version of the header and run with the library of another. Every result lies between
+ * guards, so that a library that writes what this host does not know is caught. Compiled with LATER_FIELD, the host
+ * also asks for what only the newer header has, and expects the status that is named on the command line. Usage:
+ * versions_client MODEL [STATUS_OF_LATER_FIELDS]
  */
 #include <stdlib.h>
 
 #include "calls.h"
 
 /* A struct of the host with bytes behind it that are the host's own. */
-#define GUARDED(type)           \
-    struct {                    \
-        type value;             \
+#define GUARDED(type)            \
+    struct {                     \
+        type value;              \
         unsigned char guard[64]; \
     }
-#define FILL(guarded)                                            \
-    do {                                                         \
-        memset(&(guarded), 0, sizeof(guarded).value);            \
-        memset((guarded).guard, 0xA5, sizeof(guarded).guard);    \
-        (guarded).value.struct_size = sizeof(guarded).value;     \
+#define FILL(guarded)                                         \
+    do {                                                      \
+        memset(&(guarded), 0, sizeof(guarded).value);         \
+        memset((guarded).guard, 0xA5, sizeof(guarded).guard); \
+        (guarded).value.struct_size = sizeof(guarded).value;  \
     } while (0)
 #define REQUIRE_GUARD(guarded) REQUIRE(is_guard((guarded).guard, sizeof(guarded).guard))
 
-static int is_guard(const unsigned char *bytes, size_t n) {
+static int is_guard(const unsigned char* bytes, size_t n) {
     size_t i;
     for (i = 0; i < n; ++i)
         if (bytes[i] != 0xA5) return 0;
     return 1;
 }
 
-static int use_everything(const char *model) {
+static int use_everything(const char* model) {
     static const int32_t prompt[] = {1, 2, 3, 4, 5};
     GUARDED(inlay_engine_options) engine_options;
     GUARDED(inlay_cache_options) cache_options;
@@ -39,9 +39,9 @@ static int use_everything(const char *model) {
     GUARDED(inlay_cache_stats) cache_stats;
     GUARDED(inlay_session_stats) session_stats;
     GUARDED(inlay_chunk) chunk;
-    inlay_engine *engine = NULL;
-    inlay_cache *cache = NULL;
-    inlay_session *session = NULL;
+    inlay_engine* engine = NULL;
+    inlay_cache* cache = NULL;
+    inlay_session* session = NULL;
 
     FILL(engine_options);
     FILL(cache_options);
@@ -89,13 +89,13 @@ static int use_everything(const char *model) {
 }
 
 #ifdef LATER_FIELD
-static int ask_for_later_fields(const char *model, int32_t expected) {
+static int ask_for_later_fields(const char* model, int32_t expected) {
     inlay_engine_options engine_options;
     inlay_cache_options cache_options;
     inlay_generation_options generation;
-    inlay_engine *engine = NULL;
-    inlay_cache *cache = NULL;
-    inlay_session *session = NULL;
+    inlay_engine* engine = NULL;
+    inlay_cache* cache = NULL;
+    inlay_session* session = NULL;
 
     memset(&engine_options, 0, sizeof engine_options);
     memset(&cache_options, 0, sizeof cache_options);
@@ -120,7 +120,7 @@ static int ask_for_later_fields(const char *model, int32_t expected) {
 }
 #endif
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
 #define ENTRY(name) inlay_##name,
     const struct calls inlay = {FOR_EACH_CALL(ENTRY)};
     int32_t tokens[GENERATED_TOKENS];

@@ -24,9 +24,8 @@ TEST_CASE("opening names what is wrong") {
     inlay_engine* engine = nullptr;
     const std::string path = tiny_model();
     const auto open_with = [&](const inlay_engine_options& options) {
-        return outcome_of([&](inlay_error** error) {
-            return inlay_engine_open(path.c_str(), SIZE_MAX, &options, &engine, error);
-        });
+        return outcome_of(
+            [&](inlay_error** error) { return inlay_engine_open(path.c_str(), SIZE_MAX, &options, &engine, error); });
     };
     inlay_engine_options options{};
     options.struct_size = sizeof options;
@@ -111,9 +110,8 @@ TEST_CASE("text calls name what is wrong") {
             [&](inlay_error** e) { return inlay_special_token(engine.get(), INLAY_SPECIAL_BOS, nullptr, e); });
     CHECK(inlay_token_is_end(engine.get(), -7) == 0);
     CHECK(inlay_token_is_end(nullptr, 0) == 0);
-    refuses(INLAY_E_INVALID_ARGUMENT, "index", [&](inlay_error** e) {
-        return inlay_engine_metadata_key(engine.get(), SIZE_MAX, text, 64, &needed, e);
-    });
+    refuses(INLAY_E_INVALID_ARGUMENT, "index",
+            [&](inlay_error** e) { return inlay_engine_metadata_key(engine.get(), SIZE_MAX, text, 64, &needed, e); });
     CHECK(inlay_engine_metadata_count(nullptr) == 0);
 }
 
@@ -140,9 +138,8 @@ TEST_CASE("cache calls name what is wrong") {
     options.flags = 128;
     check_refused(create_with(), INLAY_E_UNSUPPORTED, "flags");
     uint64_t bytes = 9;
-    refuses(INLAY_E_INVALID_ARGUMENT, "n_tokens", [&](inlay_error** e) {
-        return inlay_cache_bytes_for(engine.get(), nullptr, UINT64_MAX, &bytes, e);
-    });
+    refuses(INLAY_E_INVALID_ARGUMENT, "n_tokens",
+            [&](inlay_error** e) { return inlay_cache_bytes_for(engine.get(), nullptr, UINT64_MAX, &bytes, e); });
     CHECK(bytes == 0);
     refuses(INLAY_E_INVALID_ARGUMENT, "stats",
             [&](inlay_error** e) { return inlay_cache_get_stats(nullptr, nullptr, e); });
@@ -186,8 +183,8 @@ TEST_CASE("session calls name what is wrong") {
     const auto set = [&] {
         return outcome_of([&](inlay_error** error) { return inlay_session_set_generation(s, &options, error); });
     };
-    for (float wrong : {-1.0f, 101.0f, std::numeric_limits<float>::quiet_NaN(),
-                        std::numeric_limits<float>::infinity()}) {
+    for (float wrong :
+         {-1.0f, 101.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
         options.temperature = wrong;
         check_refused(set(), INLAY_E_INVALID_ARGUMENT, "temperature");
         options.temperature = 0;

@@ -72,9 +72,8 @@ TEST_CASE("a full context refuses an append and ends a generation") {
     const CachePtr cache = create_cache(engine.get());
     const SessionPtr session = create_session(cache.get(), 10);
     append(session.get(), kPrompt);
-    const Outcome full = outcome_of([&](inlay_error** error) {
-        return inlay_session_append_tokens(session.get(), kPrompt.data(), 4, error);
-    });
+    const Outcome full = outcome_of(
+        [&](inlay_error** error) { return inlay_session_append_tokens(session.get(), kPrompt.data(), 4, error); });
     CHECK(full.status == INLAY_E_CONTEXT_FULL);
     CHECK(length_of(session.get()) == kPrompt.size());
     set_limit(session.get(), 0);

@@ -12,7 +12,9 @@
 
 namespace inlay::test {
 
-inline std::string tiny_model() { return (data_dir() / "tiny/llama/llama.f16.gguf").string(); }
+inline std::string tiny_model() {
+    return (data_dir() / "tiny/llama/llama.f16.gguf").string();
+}
 
 struct EngineRelease {
     void operator()(inlay_engine* handle) const { inlay_engine_release(handle); }

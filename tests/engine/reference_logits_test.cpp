@@ -21,7 +21,9 @@ double max_difference(const float* a, const float* b, size_t n) {
     return difference;
 }
 
-json golden_of(const std::filesystem::path& directory) { return json::parse(read_file(directory / "golden.json")); }
+json golden_of(const std::filesystem::path& directory) {
+    return json::parse(read_file(directory / "golden.json"));
+}
 
 void check_prompt(const TestModel& model, const json& golden, const NpyArray<float>& expected, double tolerance) {
     const auto prompt = golden.at("prompt_ids").get<std::vector<int32_t>>();

@@ -14,7 +14,9 @@ namespace {
 
 constexpr const char* kModel = "smollm2-135m-instruct-q4_1.gguf";
 
-json golden() { return json::parse(read_file(data_dir() / "real/smollm2-135m-instruct-q4_1.json")); }
+json golden() {
+    return json::parse(read_file(data_dir() / "real/smollm2-135m-instruct-q4_1.json"));
+}
 
 // Mean of -ln p(token | before), and with `reference` (the rows of another run) the mean Kullback-Leibler divergence.
 struct TextQuality {

@@ -2,6 +2,7 @@
 #include "model/gguf_vocabulary.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -50,6 +51,13 @@ public:
         for (const int32_t value : values) put(value);
         return *this;
     }
+    GgufHead& scores(std::initializer_list<float> values) {
+        begin("tokenizer.ggml.scores", 9);
+        put(uint32_t{6});
+        put(uint64_t{values.size()});
+        for (const float value : values) put(value);
+        return *this;
+    }
     Vocabulary vocabulary() const {
         GgufHead file;
         file.bytes_ = "GGUF";
@@ -82,6 +90,12 @@ private:
 
 GgufHead gpt2_head() {
     return GgufHead().text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", "gpt-2");
+}
+
+GgufHead sentencepiece_head() {
+    return GgufHead()
+        .text("tokenizer.ggml.model", "llama")
+        .texts("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a"});
 }
 
 void check_refused(const GgufHead& head, int32_t status, const char* named) {
@@ -129,6 +143,41 @@ TEST_CASE("gguf vocabulary: defaults of a pre-tokenizer", "[tokenizer]") {
     CHECK_FALSE(head().flag("tokenizer.ggml.add_bos_token", false).vocabulary().add_bos);
 }
 
+TEST_CASE("gguf vocabulary: defaults of SentencePiece", "[tokenizer]") {
+    const auto head = [] { return sentencepiece_head().scores({0, 0, 0, -1.5f, -2}); };
+    const Vocabulary vocabulary = head().vocabulary();
+    CHECK(vocabulary.scores == std::vector<float>{0, 0, 0, -1.5f});
+    CHECK(vocabulary.unk == 0);
+    CHECK(vocabulary.bos == 1);
+    CHECK(vocabulary.eos == 2);
+    CHECK(vocabulary.add_bos);
+    CHECK_FALSE(vocabulary.add_eos);
+    CHECK(vocabulary.add_space_prefix);
+    CHECK(vocabulary.kinds[2] == TokenKind::kControl);
+    CHECK(vocabulary.end_of_generation == std::vector<int32_t>{2});
+    CHECK(vocabulary.trims_after.empty());
+    const Vocabulary other = head()
+                                 .id("tokenizer.ggml.bos_token_id", 3)
+                                 .id("tokenizer.ggml.eos_token_id", 77)
+                                 .flag("tokenizer.ggml.add_bos_token", false)
+                                 .flag("tokenizer.ggml.add_eos_token", true)
+                                 .flag("tokenizer.ggml.add_space_prefix", false)
+                                 .text("general.name", "My Phi-3 mini")
+                                 .vocabulary();
+    CHECK(other.bos == 3);
+    CHECK(other.eos == 2);
+    CHECK_FALSE(other.add_bos);
+    CHECK(other.add_eos);
+    CHECK_FALSE(other.add_space_prefix);
+    CHECK(other.trims_after == std::vector<int32_t>{2});
+    CHECK(GgufHead()
+              .text("tokenizer.ggml.model", "llama")
+              .texts("tokenizer.ggml.tokens", {"a"})
+              .scores({0})
+              .vocabulary()
+              .bos == kNoToken);
+}
+
 TEST_CASE("gguf vocabulary: files that lie are refused by name", "[tokenizer]") {
     check_refused(GgufHead().texts("tokenizer.ggml.tokens", {"a"}), INLAY_E_FORMAT, "tokenizer.ggml.model");
     check_refused(gpt2_head(), INLAY_E_FORMAT, "tokenizer.ggml.tokens");
@@ -145,6 +194,9 @@ TEST_CASE("gguf vocabulary: files that lie are refused by name", "[tokenizer]") 
                       .texts("tokenizer.ggml.tokens", {"a"})
                       .texts("tokenizer.ggml.merges", {}),
                   INLAY_E_UNSUPPORTED, "unheard-of");
+    check_refused(sentencepiece_head(), INLAY_E_FORMAT, "tokenizer.ggml.scores");
+    check_refused(sentencepiece_head().scores({0, 0, 0}), INLAY_E_FORMAT, "tokenizer.ggml.scores");
+    check_refused(sentencepiece_head().scores({0, 0, 0, std::nanf("")}), INLAY_E_FORMAT, "score of token 3");
     check_refused(GgufHead().text("tokenizer.ggml.model", "rwkv").texts("tokenizer.ggml.tokens", {"a"}),
                   INLAY_E_UNSUPPORTED, "rwkv");
 }

@@ -49,3 +49,13 @@ TEST_CASE("special tokens: marks that end messages, not the generation", "[speci
     CHECK(gemma4.end_of_generation == Ids{0});
     CHECK(gemma4.kinds[1] == TokenKind::kNormal);
 }
+
+TEST_CASE("special tokens: those of Phi-3 swallow the white space behind them", "[special]") {
+    Vocabulary vocabulary;
+    for (const char* token : {"<unk>", "<s>", "</s>", "a", "<0x0A>", "<|endoftext|>", "<|user|>", "<x>"})
+        vocabulary.tokens.push_back(token);
+    vocabulary.kinds = {TokenKind::kUnknown, TokenKind::kControl, TokenKind::kControl, TokenKind::kNormal,
+                        TokenKind::kByte,    TokenKind::kControl, TokenKind::kControl, TokenKind::kUserDefined};
+    recognise_phi3_trimming(vocabulary);
+    CHECK(vocabulary.trims_after == Ids{2, 6, 7});
+}

@@ -54,7 +54,7 @@ struct TokenizerGolden {
     std::vector<int32_t> ids_parse_special;  // special tokens are parsed
     std::optional<std::vector<int32_t>> ids_add_special;
     std::string pieces;         // of ids_parse_special, bytes of the tokens one after another
-    std::string detok_unparse;  // the same with the vocabulary's spaces cleaned up
+    std::string detok_unparse;  // the same as a whole text: cleaned up, without the space that tokenizing put before it
     std::string detok;          // and special tokens hidden
 };
 

@@ -18,9 +18,9 @@ struct Counts {
 
 bool texts_equal(const Tokenizer& tokenizer, const TokenizerGolden& golden) {
     const auto& ids = golden.ids_parse_special;
-    return tokenizer.detokenize(ids, {true, false}) == golden.pieces &&
-           tokenizer.detokenize(ids, {true, true}) == golden.detok_unparse &&
-           tokenizer.detokenize(ids, {false, true}) == golden.detok;
+    return tokenizer.detokenize(ids, {true, false, false}) == golden.pieces &&
+           tokenizer.detokenize(ids, {true, true, true}) == golden.detok_unparse &&
+           tokenizer.detokenize(ids, {false, true, true}) == golden.detok;
 }
 
 std::vector<int32_t> ids_add_special(const VocabularyGoldens& goldens, const TokenizerGolden& golden) {
@@ -69,10 +69,16 @@ TEST_CASE("tokenizer goldens: SmolLM2", "[tokenizer]") {
     check_vocabulary(model, data_dir() / "tokenizers", "smollm2-135m-instruct");
 }
 
+TEST_CASE("tokenizer goldens: Gemma 3", "[tokenizer]") {
+    const auto model = model_file("gemma-3-270m-q4_k_m.gguf");
+    if (model.empty()) INLAY_SKIP("the model gemma-3-270m-q4_k_m.gguf was not fetched");
+    check_vocabulary(model, data_dir() / "tokenizers", "gemma-3-270m");
+}
+
 TEST_CASE("tokenizer goldens: the reference vocabularies", "[tokenizer][refdata]") {
     const auto reference = reference_dir();
     if (reference.empty()) INLAY_SKIP("no reference data (INLAY_REFDATA)");
-    for (const char* name : {"gpt-2", "llama-bpe", "qwen2", "deepseek-llm"}) {
+    for (const char* name : {"gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "llama-spm", "phi-3"}) {
         check_vocabulary(reference / "vocab" / (std::string("ggml-vocab-") + name + ".gguf"), reference / "tokenizers",
                          name);
     }

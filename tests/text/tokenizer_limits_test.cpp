@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/reference_data.h"
+#include "tests/text/sentencepiece_vocabulary.h"
 #include "tests/text/tokenizer_goldens.h"
 #include "text/utf8.h"
 
@@ -72,7 +73,11 @@ std::vector<LongText> long_texts() {
             {"mixed", mixed(n)}};
 }
 
-// Seconds of the slowest text and its name.
+// The text that comes back where the vocabulary says all UTF-8; SentencePiece's byte tokens say any bytes.
+std::string expected(const Tokenizer& tokenizer, const std::string& text) {
+    return tokenizer.vocabulary().model == "llama" ? text : repair_utf8(text);
+}
+
 void check_long_texts(const Tokenizer& tokenizer, const std::string& vocabulary) {
     for (const LongText& example : long_texts()) {
         std::string back;
@@ -80,11 +85,11 @@ void check_long_texts(const Tokenizer& tokenizer, const std::string& vocabulary)
         on_small_stack([&] {
             const auto start = std::chrono::steady_clock::now();
             const auto ids = tokenizer.tokenize(example.text, true, true);
-            back = tokenizer.detokenize(tokenizer.tokenize(example.text, false, true), {true, false});
+            back = tokenizer.detokenize(tokenizer.tokenize(example.text, false, true), {true, false, true});
             seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         });
         INFO(vocabulary << ": " << example.name << " took " << seconds << " s");
-        CHECK(back == repair_utf8(example.text));
+        CHECK(back == expected(tokenizer, example.text));
         CHECK(seconds < 5);  // two passes on a slow machine under sanitizers; quadratic time would be minutes
     }
 }
@@ -93,6 +98,14 @@ void check_long_texts(const Tokenizer& tokenizer, const std::string& vocabulary)
 
 TEST_CASE("tokenizer: long texts on a small stack", "[tokenizer][limits]") {
     check_long_texts(*open_tokenizer(data_dir() / "tiny/llama/llama.f16.gguf"), "tiny");
+}
+
+TEST_CASE("tokenizer: long texts with a SentencePiece vocabulary", "[tokenizer][limits]") {
+    for (const bool add_space_prefix : {true, false})
+        check_long_texts(*Tokenizer::create(small_sentencepieces(add_space_prefix)), "small");
+    const auto gemma = model_file("gemma-3-270m-q4_k_m.gguf");
+    if (gemma.empty()) INLAY_SKIP("the model gemma-3-270m-q4_k_m.gguf was not fetched");
+    check_long_texts(*open_tokenizer(gemma), "gemma");
 }
 
 TEST_CASE("tokenizer: long texts with every pre-tokenizer", "[tokenizer][limits]") {
@@ -110,7 +123,7 @@ TEST_CASE("tokenizer: long texts with every pre-tokenizer", "[tokenizer][limits]
 TEST_CASE("tokenizer: long texts with large vocabularies", "[tokenizer][limits][refdata]") {
     const auto reference = reference_dir();
     if (reference.empty()) INLAY_SKIP("no reference data (INLAY_REFDATA)");
-    for (const char* name : {"gpt-2", "llama-bpe", "qwen2", "deepseek-llm"}) {
+    for (const char* name : {"gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "llama-spm", "phi-3"}) {
         check_long_texts(*open_tokenizer(reference / "vocab" / (std::string("ggml-vocab-") + name + ".gguf")), name);
     }
 }

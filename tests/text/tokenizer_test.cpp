@@ -181,6 +181,6 @@ TEST_CASE("tokenizer: vocabularies that contradict themselves are refused", "[to
     vocabulary.pre = "of-next-year";
     check_refused(std::move(vocabulary), INLAY_E_UNSUPPORTED, "of-next-year");
     vocabulary = letters({"a"}, {});
-    vocabulary.model = "llama";
-    check_refused(std::move(vocabulary), INLAY_E_UNSUPPORTED, "llama");
+    vocabulary.model = "t5";
+    check_refused(std::move(vocabulary), INLAY_E_UNSUPPORTED, "t5");
 }

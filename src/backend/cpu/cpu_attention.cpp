@@ -73,8 +73,7 @@ void CpuBackend::begin_positions(std::span<const SequenceRows> sequences, std::s
 }
 
 void CpuBackend::rope_and_store(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes,
-                                size_t rope_index, uint32_t layer, Activation query, Activation key,
-                                Activation value) {
+                                size_t rope_index, uint32_t layer, Activation query, Activation key, Activation value) {
     const RopeSpec& rope = ropes[rope_index];
     const size_t n_pairs = rope.inverse_frequency.size();
     const size_t n_kv_heads = shape_.n_kv_heads;
@@ -101,8 +100,8 @@ void CpuBackend::rope_and_store(std::span<const SequenceRows> sequences, std::sp
                 for (uint32_t head = 0; head < n_kv_heads; ++head) {
                     kernels_.store_keys(k + head * head_dim, head_dim, layout.key_type, position % kBlockTokens,
                                         page + layout.key_offset(layer, head));
-                    kernels_.store_values(v + head * value_dim, value_dim, layout.value_type,
-                                          position % kBlockTokens, page + layout.value_offset(layer, head));
+                    kernels_.store_values(v + head * value_dim, value_dim, layout.value_type, position % kBlockTokens,
+                                          page + layout.value_offset(layer, head));
                 }
             }
         });
@@ -113,9 +112,8 @@ void CpuBackend::finish_rows(const AttentionWork& work, const float* states, siz
                              size_t kv_head) {
     const size_t row_states = work.group_heads * attention_state_floats(work.value_dim);
     for (size_t row = first_row; row < end_row; ++row)
-        kernels_.finish_attention(
-            states + (row - first_row) * row_states, work.group_heads, work.value_dim,
-            work.out.data + row * work.out.n_cols + kv_head * work.group_heads * work.value_dim);
+        kernels_.finish_attention(states + (row - first_row) * row_states, work.group_heads, work.value_dim,
+                                  work.out.data + row * work.out.n_cols + kv_head * work.group_heads * work.value_dim);
 }
 
 void CpuBackend::attend_whole(const AttentionWork& work, const SequenceRows& rows, size_t first_row, size_t end_row,
@@ -211,8 +209,7 @@ void CpuBackend::attention_by_splits(const AttentionWork& work, size_t n_rows) {
             const Row row = find_row(step_row);
             float* states = states_of(step_row, kv_head, row.first_split);
             for (size_t split = row.first_split + 1; split < row.end_split; ++split)
-                kernels_.merge_attention(states, states_of(step_row, kv_head, split), work.group_heads,
-                                         work.value_dim);
+                kernels_.merge_attention(states, states_of(step_row, kv_head, split), work.group_heads, work.value_dim);
             finish_rows(work, states, step_row, step_row + 1, kv_head);
         }
     });

@@ -8,7 +8,7 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kRowGrain = 8;      // rows of one task of a row-wise operation
+constexpr size_t kRowGrain = 8;        // rows of one task of a row-wise operation
 constexpr size_t kTasksPerThread = 4;  // products are cut finer than the threads, so that a late thread costs little
 
 }  // namespace
@@ -22,15 +22,14 @@ std::vector<WeightId> CpuBackend::load(const ByteSource& source, std::span<const
     return weights_.load(provider_, source, tensors, workers_, progress);
 }
 
-uint64_t CpuBackend::scratch_bytes_for(const StepShape& shape, size_t n_rows, size_t n_positions,
-                                       unsigned n_threads) {
+uint64_t CpuBackend::scratch_bytes_for(const StepShape& shape, size_t n_rows, size_t n_positions, unsigned n_threads) {
     return ScratchLayout(shape, n_rows, n_positions, n_threads).bytes;
 }
 
 void CpuBackend::prepare_scratch(const StepShape& shape) {
     shape_ = shape;
-    scratch_ = PageRange(
-        provider_, scratch_bytes_for(shape, shape.max_rows, shape.max_positions, workers_.n_threads()), false);
+    scratch_ = PageRange(provider_, scratch_bytes_for(shape, shape.max_rows, shape.max_positions, workers_.n_threads()),
+                         false);
 }
 
 void CpuBackend::reserve_rows(size_t n_rows, size_t n_positions) {
@@ -119,13 +118,12 @@ void CpuBackend::multiply_twice(size_t n_rows, const LinearOutput& output, size_
             const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
                                               matrix.data + group * group_bytes};
             if (n_rows == 1) {
-                kernels_.multiply_quantized(slice, quantized_, 2, 0, groups, nullptr, false, parts[0],
-                                            kRows * kWidth);
+                kernels_.multiply_quantized(slice, quantized_, 2, 0, groups, nullptr, false, parts[0], kRows * kWidth);
             } else {
                 kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, rows, 0, groups, nullptr, false,
                                             parts[0], kWidth);
-                kernels_.multiply_quantized(slice, quantized_rest_ + row * row_bytes, rows, 0, groups, nullptr,
-                                            false, parts[1], kWidth);
+                kernels_.multiply_quantized(slice, quantized_rest_ + row * row_bytes, rows, 0, groups, nullptr, false,
+                                            parts[1], kWidth);
             }
             for (size_t r = 0; r < rows; ++r) {
                 float* y = output.out.data + (row + r) * output.out.n_cols + first;
@@ -151,9 +149,8 @@ void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutp
     if (any_quantized) quantize(in, n_rows, precision);
 
     const size_t n_tasks_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * kTasksPerThread;
-    const size_t groups_per_task =
-        std::max((n_groups + n_tasks_wanted - 1) / n_tasks_wanted,
-                 (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks);
+    const size_t groups_per_task = std::max((n_groups + n_tasks_wanted - 1) / n_tasks_wanted,
+                                            (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks);
     // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
     workers_.run_ranges(n_groups, groups_per_task, [&](size_t first, size_t end) {
         size_t begin_of_output = 0;
@@ -181,7 +178,8 @@ void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Acti
 }
 
 void CpuBackend::output(Activation in, size_t n_rows, WeightId matrix, float* logits) {
-    const LinearOutput head{matrix, kNoWeight, {logits, weights_.matrix(matrix).n_rows}, false, InputPrecision::kDouble};
+    const LinearOutput head{
+        matrix, kNoWeight, {logits, weights_.matrix(matrix).n_rows}, false, InputPrecision::kDouble};
     linear(in, n_rows, {&head, 1});
 }
 

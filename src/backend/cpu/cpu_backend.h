@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 
 #include "backend/backend.h"
@@ -56,8 +57,7 @@ private:
                       size_t kv_head, unsigned thread);
     void attention_by_rows(const AttentionWork& work, size_t n_tasks);
     void attention_by_splits(const AttentionWork& work, size_t n_rows);
-    void finish_rows(const AttentionWork& work, const float* states, size_t first_row, size_t end_row,
-                     size_t kv_head);
+    void finish_rows(const AttentionWork& work, const float* states, size_t first_row, size_t end_row, size_t kv_head);
 
     const kernels::Kernels& kernels_;
     Workers& workers_;
@@ -67,13 +67,13 @@ private:
 
     StepShape shape_{};
     PageRange scratch_;
-    uint64_t scratch_committed_ = 0;
+    std::atomic<uint64_t> scratch_committed_{0};  // read by hosts while a step runs
     std::array<Activation, static_cast<size_t>(Buffer::kCount)> buffers_{};
     std::byte* quantized_ = nullptr;       // [n_rows] rows of the last input
     std::byte* quantized_rest_ = nullptr;  // [n_rows] what those leave of it, right behind them
-    float* angles_ = nullptr;          // [ropes][max_rows, 2, n_pairs]
-    float* thread_states_ = nullptr;   // [n_threads, kAttentionRowsPerTask, group heads] attention states
-    float* split_states_ = nullptr;    // [rows, kv heads, splits, group heads] attention states
+    float* angles_ = nullptr;              // [ropes][max_rows, 2, n_pairs]
+    float* thread_states_ = nullptr;       // [n_threads, kAttentionRowsPerTask, group heads] attention states
+    float* split_states_ = nullptr;        // [rows, kv heads, splits, group heads] attention states
 };
 
 }  // namespace inlay

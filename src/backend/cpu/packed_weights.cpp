@@ -18,12 +18,17 @@ constexpr size_t kTaskBytes = size_t{1} << 18;  // of the file, that one task re
 
 // Norm weights and biases. A matrix of one row is packed like other matrices of its width would be, which wastes
 // fifteen rows; no architecture has one.
-bool is_vector(const TensorInfo& tensor) { return tensor.dims[1] == 1; }
+bool is_vector(const TensorInfo& tensor) {
+    return tensor.dims[1] == 1;
+}
 
-uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+uint64_t round_up(uint64_t value, uint64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
 
 uint32_t checked_u32(uint64_t value, const TensorInfo& tensor) {
-    if (value > UINT32_MAX) throw Error(INLAY_E_UNSUPPORTED, "tensor '" + printable(tensor.name, 96) + "' is too large");
+    if (value > UINT32_MAX)
+        throw Error(INLAY_E_UNSUPPORTED, "tensor '" + printable(tensor.name, 96) + "' is too large");
     return static_cast<uint32_t>(value);
 }
 

@@ -33,9 +33,9 @@ struct ScratchLayout {
     uint64_t bytes = 0;
 
     ScratchLayout(const StepShape& shape, size_t n_rows, size_t n_positions, unsigned n_threads) {
-        widths = {shape.n_embedding,     shape.n_embedding,    shape.query_width,    shape.key_width,
-                  shape.value_width,     shape.attention_width, shape.n_feed_forward, shape.n_feed_forward,
-                  shape.n_embedding};
+        widths = {shape.n_embedding,    shape.n_embedding,    shape.query_width,
+                  shape.key_width,      shape.value_width,    shape.attention_width,
+                  shape.n_feed_forward, shape.n_feed_forward, shape.n_embedding};
         for (size_t i = 0; i < kBuffers; ++i) buffers[i] = take(n_rows * widths[i] * sizeof(float));
 
         const size_t widest_input = std::max({shape.n_embedding, shape.attention_width, shape.n_feed_forward});
@@ -45,8 +45,7 @@ struct ScratchLayout {
         const size_t state_bytes = kernels::attention_state_floats(shape.value_dim) * sizeof(float);
         const size_t group_heads = shape.n_heads / shape.n_kv_heads;
         thread_states = take(n_threads * kAttentionRowsPerTask * group_heads * state_bytes);
-        split_states =
-            take(std::min(n_rows, kMaxSplitRows) * shape.n_heads * splits_of(n_positions) * state_bytes);
+        split_states = take(std::min(n_rows, kMaxSplitRows) * shape.n_heads * splits_of(n_positions) * state_bytes);
     }
 
 private:

@@ -46,13 +46,20 @@ constexpr SlotTensor kSlotTensors[] = {
 
 uint64_t width(const ModelSpec& spec, Width which) {
     switch (which) {
-        case Width::kOne: return 1;
-        case Width::kEmbedding: return spec.n_embedding;
-        case Width::kQuery: return uint64_t{spec.n_heads} * spec.head_dim;
-        case Width::kKey: return uint64_t{spec.n_kv_heads} * spec.head_dim;
-        case Width::kValue: return uint64_t{spec.n_kv_heads} * spec.value_dim;
-        case Width::kAttention: return uint64_t{spec.n_heads} * spec.value_dim;
-        case Width::kFeedForward: return spec.n_feed_forward;
+        case Width::kOne:
+            return 1;
+        case Width::kEmbedding:
+            return spec.n_embedding;
+        case Width::kQuery:
+            return uint64_t{spec.n_heads} * spec.head_dim;
+        case Width::kKey:
+            return uint64_t{spec.n_kv_heads} * spec.head_dim;
+        case Width::kValue:
+            return uint64_t{spec.n_kv_heads} * spec.value_dim;
+        case Width::kAttention:
+            return uint64_t{spec.n_heads} * spec.value_dim;
+        case Width::kFeedForward:
+            return spec.n_feed_forward;
     }
     return 0;
 }
@@ -75,8 +82,7 @@ void read_shape(const GgufFile& file, const Hyperparameters& numbers, ModelSpec&
     spec.n_embedding = numbers.count("embedding_length", 1, kMaxWidth);
     spec.n_heads = numbers.count("attention.head_count", 1, 65536);
     spec.n_kv_heads = numbers.optional_count("attention.head_count_kv", 1, 65536).value_or(spec.n_heads);
-    spec.head_dim =
-        numbers.optional_count("attention.key_length", 1, 65536).value_or(spec.n_embedding / spec.n_heads);
+    spec.head_dim = numbers.optional_count("attention.key_length", 1, 65536).value_or(spec.n_embedding / spec.n_heads);
     spec.value_dim = numbers.optional_count("attention.value_length", 1, 65536).value_or(spec.head_dim);
     if (spec.head_dim < 8)
         throw Error(INLAY_E_FORMAT, "key '" + numbers.key("attention.head_count") + "' leaves no width for a head");
@@ -97,8 +103,8 @@ std::vector<float> read_rope_factors(const GgufFile& file, const ByteSource& sou
     const TensorInfo* tensor = file.find_tensor("rope_freqs.weight");
     if (!tensor) return {};
     if (tensor->type != TensorType::kF32 || tensor->n_dims != 1 || tensor->dims[0] != n_pairs)
-        throw Error(INLAY_E_FORMAT, "tensor 'rope_freqs.weight' is not a vector of " + std::to_string(n_pairs) +
-                                        " values of type F32");
+        throw Error(INLAY_E_FORMAT,
+                    "tensor 'rope_freqs.weight' is not a vector of " + std::to_string(n_pairs) + " values of type F32");
     std::vector<float> factors(n_pairs);
     source.read_at(tensor->offset, factors.data(), tensor->bytes);
     for (float factor : factors)
@@ -114,8 +120,8 @@ void apply_scaling(const Hyperparameters& numbers, double base, uint32_t context
     if (type == "none") return;
     if (!type || type == "linear") return scale_linear(rope, factor);
     if (type != "yarn")
-        throw Error(INLAY_E_UNSUPPORTED, "key '" + numbers.key("rope.scaling.type") + "': '" + printable(*type, 64) +
-                                             "' is not supported");
+        throw Error(INLAY_E_UNSUPPORTED,
+                    "key '" + numbers.key("rope.scaling.type") + "': '" + printable(*type, 64) + "' is not supported");
     YarnScaling yarn;
     yarn.factor = factor;
     yarn.original_context =
