@@ -63,6 +63,10 @@ struct Kernels {
     void (*silu_multiply)(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols, float* out,
                           size_t out_stride);
 
+    // The same with gelu, x / (1 + exp(-2u)), u = sqrt(2 / pi) * (x + 0.044715 * x^3): its form with tanh.
+    void (*gelu_multiply)(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols, float* out,
+                          size_t out_stride);
+
     // cos and sin of float(position) * inverse_frequency[i], times magnitude: out is [2, n_pairs] (all cos, then all
     // sin).
     void (*rope_angles)(uint32_t position, const float* inverse_frequency, float magnitude, size_t n_pairs, float* out);

@@ -9,6 +9,7 @@ constinit const Kernels kTable = {
     .quantize_rows_twice = quantize_rows_twice,
     .rms_norm = rms_norm,
     .silu_multiply = silu_multiply,
+    .gelu_multiply = gelu_multiply,
     .rope_angles = reference_rope_angles,
     .rope_rotate = rope_rotate,
     .multiply_quantized = multiply_quantized,

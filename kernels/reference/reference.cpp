@@ -13,6 +13,7 @@ const Kernels& reference() {
         .quantize_rows_twice = reference_quantize_rows_twice,
         .rms_norm = reference_rms_norm,
         .silu_multiply = reference_silu_multiply,
+        .gelu_multiply = reference_gelu_multiply,
         .rope_angles = reference_rope_angles,
         .rope_rotate = reference_rope_rotate,
         .multiply_quantized = reference_multiply_quantized,

@@ -10,6 +10,8 @@ void reference_rms_norm(const float* x, size_t x_stride, const float* weight, fl
                         float* y, size_t y_stride);
 void reference_silu_multiply(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols,
                              float* out, size_t out_stride);
+void reference_gelu_multiply(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols,
+                             float* out, size_t out_stride);
 // Every table uses this one: it is called once per row, not per head.
 void reference_rope_angles(uint32_t position, const float* inverse_frequency, float magnitude, size_t n_pairs,
                            float* out);

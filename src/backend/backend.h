@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/gate_function.h"
 #include "backend/kv_layout.h"
 #include "backend/rope_spec.h"
 #include "base/byte_source.h"
@@ -113,7 +114,9 @@ public:
                                 Activation value) = 0;
     virtual void attention(std::span<const SequenceRows> sequences, uint32_t layer, uint32_t window, float scale,
                            Activation query, Activation out) = 0;
-    virtual void gated_silu(Activation gate, Activation up, size_t n_rows) = 0;  // gate = silu(gate) * up
+    // gate = function(gate) * up
+    virtual void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) = 0;
+    virtual void add(Activation in, size_t n_rows, Activation to) = 0;  // to += in
     virtual void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) = 0;
     // Logits of rows of `in` for the host, with inputs of double precision. logits: [n_rows, n_vocabulary]
     virtual void output(Activation in, size_t n_rows, WeightId matrix, float* logits) = 0;

@@ -102,10 +102,15 @@ void Decoder::attention_part(const StepRows& rows, uint32_t layer) {
         {weights[LayerSlot::kKey], weights[LayerSlot::kKeyBias], key, false, InputPrecision::kDouble},
         {weights[LayerSlot::kValue], weights[LayerSlot::kValueBias], value, false, InputPrecision::kDouble}};
     backend_.linear(normed, n_rows, projections);
+    norm_heads(query, n_rows, weights[LayerSlot::kQueryNorm]);
+    norm_heads(key, n_rows, weights[LayerSlot::kKeyNorm]);
     backend_.rope_and_store(rows.sequences, spec_.ropes, spec.rope, layer, query, key, value);
     backend_.attention(rows.sequences, layer, spec.window, spec_.attention_scale, query, attended);
-    add_to_hidden(attended, n_rows, weights[LayerSlot::kAttentionOutput], weights[LayerSlot::kAttentionOutputBias],
-                  InputPrecision::kSingle);
+    add_to_hidden(attended, n_rows,
+                  {.weight = weights[LayerSlot::kAttentionOutput],
+                   .bias = weights[LayerSlot::kAttentionOutputBias],
+                   .norm = weights[LayerSlot::kPostAttentionNorm],
+                   .precision = InputPrecision::kSingle});
 }
 
 void Decoder::feed_forward_part(size_t n_rows, const Layer& weights) {
@@ -119,13 +124,33 @@ void Decoder::feed_forward_part(size_t n_rows, const Layer& weights) {
         {weights[LayerSlot::kGate], weights[LayerSlot::kGateBias], gate, false, InputPrecision::kSingle},
         {weights[LayerSlot::kUp], weights[LayerSlot::kUpBias], up, false, InputPrecision::kSingle}};
     backend_.linear(normed, n_rows, projections);
-    backend_.gated_silu(gate, up, n_rows);
-    add_to_hidden(gate, n_rows, weights[LayerSlot::kDown], weights[LayerSlot::kDownBias], InputPrecision::kDouble);
+    backend_.gate(spec_.gate, gate, up, n_rows);
+    add_to_hidden(gate, n_rows,
+                  {.weight = weights[LayerSlot::kDown],
+                   .bias = weights[LayerSlot::kDownBias],
+                   .norm = weights[LayerSlot::kPostFeedForwardNorm],
+                   .precision = InputPrecision::kDouble});
 }
 
-void Decoder::add_to_hidden(Activation in, size_t n_rows, WeightId weight, WeightId bias, InputPrecision precision) {
-    const LinearOutput output{weight, bias, backend_.activation(Buffer::kHidden), true, precision};
+// Heads lie behind each other in a row, so a row of heads is as many rows of one head.
+void Decoder::norm_heads(Activation heads, size_t n_rows, WeightId norm) {
+    if (norm == kNoWeight) return;
+    const size_t n_heads = heads.n_cols / spec_.head_dim;
+    const Activation each{heads.data, spec_.head_dim};  // [n_rows * n_heads, head_dim]
+    backend_.rms_norm(each, n_rows * n_heads, norm, spec_.norm_epsilon, each);
+}
+
+void Decoder::add_to_hidden(Activation in, size_t n_rows, const Contribution& what) {
+    const Activation hidden = backend_.activation(Buffer::kHidden);
+    if (what.norm == kNoWeight) {
+        const LinearOutput output{what.weight, what.bias, hidden, true, what.precision};
+        return backend_.linear(in, n_rows, {&output, 1});
+    }
+    const Activation added = backend_.activation(Buffer::kNormed);  // [n_rows, n_embedding]
+    const LinearOutput output{what.weight, what.bias, added, false, what.precision};
     backend_.linear(in, n_rows, {&output, 1});
+    backend_.rms_norm(added, n_rows, what.norm, spec_.norm_epsilon, added);
+    backend_.add(added, n_rows, hidden);
 }
 
 void Decoder::logits_part(const StepRows& rows) {

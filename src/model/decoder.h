@@ -54,9 +54,18 @@ private:
         WeightId operator[](LayerSlot slot) const { return weights[static_cast<size_t>(slot)]; }
     };
 
+    // A product that is added to the residual stream, with a norm of its own or none.
+    struct Contribution {
+        WeightId weight;
+        WeightId bias;
+        WeightId norm;
+        InputPrecision precision;
+    };
+
     void attention_part(const StepRows& rows, uint32_t layer);
     void feed_forward_part(size_t n_rows, const Layer& weights);
-    void add_to_hidden(Activation in, size_t n_rows, WeightId weight, WeightId bias, InputPrecision precision);
+    void norm_heads(Activation heads, size_t n_rows, WeightId norm);
+    void add_to_hidden(Activation in, size_t n_rows, const Contribution& what);
     void logits_part(const StepRows& rows);
 
     ModelSpec spec_;

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "backend/gate_function.h"
 #include "backend/rope_spec.h"
 
 namespace inlay {
@@ -17,12 +17,15 @@ enum class LayerSlot : uint8_t {
     kAttentionNorm,
     kQuery,
     kQueryBias,
+    kQueryNorm,  // of each head, before rope
     kKey,
     kKeyBias,
+    kKeyNorm,
     kValue,
     kValueBias,
     kAttentionOutput,
     kAttentionOutputBias,
+    kPostAttentionNorm,  // of what attention adds to the residual stream
     kFeedForwardNorm,
     kGate,
     kGateBias,
@@ -30,6 +33,7 @@ enum class LayerSlot : uint8_t {
     kUpBias,
     kDown,
     kDownBias,
+    kPostFeedForwardNorm,
     kCount
 };
 inline constexpr size_t kLayerSlots = static_cast<size_t>(LayerSlot::kCount);
@@ -52,7 +56,6 @@ private:
 };
 
 struct ModelSpec {
-    std::string architecture;
     uint32_t n_vocabulary = 0;
     uint32_t n_embedding = 0;
     uint32_t n_heads = 0;
@@ -65,6 +68,7 @@ struct ModelSpec {
     float norm_epsilon = 0;  // root mean square norm
     float embedding_scale = 1.0f;
     float attention_scale = 1.0f;
+    GateFunction gate = GateFunction::kSilu;
 
     std::vector<RopeSpec> ropes;
     std::vector<LayerSpec> layers;

@@ -25,6 +25,8 @@ std::vector<Case> cases() {
     std::vector<Case> all = {{"f16 weights, f32 KV", llama, ComputeMode::kF32, KvType::kF32, 400},
                              {"Q4_K_M, f16 KV", q4_k, ComputeMode::kAuto, KvType::kF16, 400},
                              {"Q4_K_M in f32, f16 KV", q4_k, ComputeMode::kF32, KvType::kF16, 200},
+                             {"gemma 3, windows of 16", data_dir() / "tiny/gemma3_text/gemma3_text.f32.gguf",
+                              ComputeMode::kF32, KvType::kF32, 200},
                              {"Q4_1, f16 KV", q4_1, ComputeMode::kAuto, KvType::kF16, 700}};
     const auto smollm2 = model_file("smollm2-135m-instruct-q4_1.gguf");
     if (!smollm2.empty()) all.push_back({"SmolLM2, f16 KV", smollm2, ComputeMode::kAuto, KvType::kF16, 130});
@@ -127,6 +129,9 @@ TEST_CASE("the fastest kernels compute what the definition computes") {
 
 TEST_CASE("logits are the same after truncating and appending again") {
     for (const Case& which : cases()) {
+        // Below a window that was left, keys and values are gone: what is kept is computed again before anything
+        // follows.
+        if (which.path.filename() == "gemma3_text.f32.gguf") continue;
         const Baseline baseline = baseline_of(which);
         const TestModel model(which.path, options_of(which));
         const size_t width = model.engine->n_vocabulary();

@@ -77,6 +77,10 @@ TEST_CASE("llama models with every kind of rope scaling compute the reference lo
     check_tiny(data_dir() / "tiny/llama", "llama.f16.gguf");
 }
 
+TEST_CASE("gemma 3, with its windows, norms and two ropes, computes the reference logits and tokens") {
+    check_tiny(data_dir() / "tiny/gemma3_text", "gemma3_text.f32.gguf");
+}
+
 TEST_CASE("weights of F32 and BF16 hold the same values as F16") {
     const std::filesystem::path directory = reference_dir() / "tiny/llama";
     if (reference_dir().empty()) INLAY_SKIP("the reference data is not there");

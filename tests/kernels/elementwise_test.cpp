@@ -140,30 +140,31 @@ TEST_CASE("rms_norm is a norm") {
     }
 }
 
-TEST_CASE("silu_multiply equals its definition") {
+TEST_CASE("silu_multiply and gelu_multiply equal their definitions") {
     std::mt19937 generator(4);
-    for (const Kernels* kernels : fast_kernels()) {
-        INFO(kernels->name);
-        for (size_t n : kWidths) {
-            const size_t stride = n + 2;
-            const size_t rows = 3;
-            std::vector<float> gate = random_floats(generator, rows * stride, 8.0f);
-            const std::vector<float> up = random_floats(generator, rows * stride);
-            // The ends of the exponential function, and beyond.
-            const float edges[] = {-1e30f, 1e30f, -88.8f, 88.8f, -103.5f, 104.5f, 0.0f, -0.0f, 87.4f, -200.0f};
-            for (size_t i = 0; i < std::size(edges) && i < n; ++i) gate[i * 7 % n] = edges[i];
-            std::vector<float> expected(rows * stride, 7.0f);
-            std::vector<float> actual = expected;
-            reference().silu_multiply(gate.data(), up.data(), stride, rows, n, expected.data(), stride);
-            kernels->silu_multiply(gate.data(), up.data(), stride, rows, n, actual.data(), stride);
-            CHECK(first_difference(expected, actual) == expected.size());
-            kernels->silu_multiply(gate.data(), up.data(), stride, rows, n, gate.data(), stride);
-            for (size_t row = 0; row < rows; ++row) {
-                for (size_t i = n; i < stride; ++i) gate[row * stride + i] = 7.0f;
+    for (const auto function : {&Kernels::silu_multiply, &Kernels::gelu_multiply})
+        for (const Kernels* kernels : fast_kernels()) {
+            INFO(kernels->name);
+            for (size_t n : kWidths) {
+                const size_t stride = n + 2;
+                const size_t rows = 3;
+                std::vector<float> gate = random_floats(generator, rows * stride, 8.0f);
+                const std::vector<float> up = random_floats(generator, rows * stride);
+                // The ends of the exponential function, and beyond.
+                const float edges[] = {-1e30f, 1e30f, -88.8f, 88.8f, -103.5f, 104.5f, 0.0f, -0.0f, 87.4f, -200.0f};
+                for (size_t i = 0; i < std::size(edges) && i < n; ++i) gate[i * 7 % n] = edges[i];
+                std::vector<float> expected(rows * stride, 7.0f);
+                std::vector<float> actual = expected;
+                (reference().*function)(gate.data(), up.data(), stride, rows, n, expected.data(), stride);
+                (kernels->*function)(gate.data(), up.data(), stride, rows, n, actual.data(), stride);
+                CHECK(first_difference(expected, actual) == expected.size());
+                (kernels->*function)(gate.data(), up.data(), stride, rows, n, gate.data(), stride);
+                for (size_t row = 0; row < rows; ++row) {
+                    for (size_t i = n; i < stride; ++i) gate[row * stride + i] = 7.0f;
+                }
+                CHECK(first_difference(expected, gate) == expected.size());
             }
-            CHECK(first_difference(expected, gate) == expected.size());
         }
-    }
 }
 
 TEST_CASE("the vector exponential equals the scalar one over all magnitudes") {
@@ -213,5 +214,17 @@ TEST_CASE("rope equals its definition") {
                 }
             }
         }
+    }
+}
+
+TEST_CASE("gelu is the tanh form to within rounding") {
+    for (float x = -12.0f; x < 12.0f; x += 0.0137f) {
+        const float one = 1.0f;
+        float y = 0;
+        reference().gelu_multiply(&x, &one, 1, 1, 1, &y, 1);
+        const double v = static_cast<double>(x);
+        const double expected =
+            0.5 * v * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (v + 0.044715 * v * v * v)));
+        CHECK(static_cast<double>(y) == Approx(expected).epsilon(1e-5).margin(1e-6));
     }
 }

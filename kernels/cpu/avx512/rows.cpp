@@ -4,6 +4,7 @@
 //
 #include "kernels/cpu/exp.inl.h"
 //
+#include "kernels/cpu/gelu_multiply.inl.h"
 #include "kernels/cpu/rms_norm.inl.h"
 #include "kernels/cpu/rope.inl.h"
 #include "kernels/cpu/silu_multiply.inl.h"

@@ -164,11 +164,17 @@ void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutp
     });
 }
 
-void CpuBackend::gated_silu(Activation gate, Activation up, size_t n_rows) {
+void CpuBackend::gate(GateFunction function, Activation gate, Activation up, size_t n_rows) {
+    const auto multiply = function == GateFunction::kSilu ? kernels_.silu_multiply : kernels_.gelu_multiply;
     workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
         float* rows = gate.data + first * gate.n_cols;
-        kernels_.silu_multiply(rows, up.data + first * up.n_cols, gate.n_cols, end - first, gate.n_cols, rows,
-                               gate.n_cols);
+        multiply(rows, up.data + first * up.n_cols, gate.n_cols, end - first, gate.n_cols, rows, gate.n_cols);
+    });
+}
+
+void CpuBackend::add(Activation in, size_t n_rows, Activation to) {
+    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        for (size_t i = first * in.n_cols; i < end * in.n_cols; ++i) to.data[i] += in.data[i];
     });
 }
 

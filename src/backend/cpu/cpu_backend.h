@@ -42,7 +42,8 @@ public:
                         uint32_t layer, Activation query, Activation key, Activation value) override;
     void attention(std::span<const SequenceRows> sequences, uint32_t layer, uint32_t window, float scale,
                    Activation query, Activation out) override;
-    void gated_silu(Activation gate, Activation up, size_t n_rows) override;
+    void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) override;
+    void add(Activation in, size_t n_rows, Activation to) override;
     void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) override;
     void output(Activation in, size_t n_rows, WeightId matrix, float* logits) override;
 

@@ -14,6 +14,7 @@ struct Architecture {
 };
 
 constexpr Architecture kArchitectures[] = {
+    {"gemma3", make_gemma3_spec},
     {"llama", make_llama_spec},
 };
 

@@ -11,6 +11,7 @@ namespace inlay {
 // are part of the description, such as rope factors.
 ModelSpec make_model_spec(const GgufFile& file, const ByteSource& source);
 
+ModelSpec make_gemma3_spec(const GgufFile& file, const ByteSource& source);
 ModelSpec make_llama_spec(const GgufFile& file, const ByteSource& source);
 
 }  // namespace inlay
