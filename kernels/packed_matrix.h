@@ -23,7 +23,7 @@ struct PackedMatrix {
 
 // Whether the kernels have a packed form for the type and inner dimension.
 bool can_pack(TensorType type, size_t n_cols);
-// Bytes of one packed group of 16 rows.
+// Bytes of one packed group of 16 rows; 0 for a type without a packed form.
 size_t packed_group_bytes(TensorType type, size_t n_cols);
 // Packs up to 16 rows as they lie in a GGUF tensor; missing rows are packed as zeros.
 void pack_group(TensorType type, const std::byte* rows, size_t n_rows, size_t n_cols, std::byte* group);

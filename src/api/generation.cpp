@@ -16,32 +16,16 @@ namespace {
 
 constexpr float kMaxTemperature = 100;
 
-int32_t finish_value(FinishReason reason) {
-    switch (reason) {
-        case FinishReason::kNone:
-            return INLAY_FINISH_NONE;
-        case FinishReason::kStop:
-            return INLAY_FINISH_STOP;
-        case FinishReason::kLength:
-            return INLAY_FINISH_LENGTH;
-        case FinishReason::kStopString:
-            return INLAY_FINISH_STOP_STRING;
-        case FinishReason::kCancelled:
-            return INLAY_FINISH_CANCELLED;
-    }
-    return INLAY_FINISH_NONE;
-}
+// The contract's values in the order of the enumerators.
+constexpr int32_t kFinishReasons[] = {INLAY_FINISH_NONE, INLAY_FINISH_STOP, INLAY_FINISH_LENGTH,
+                                      INLAY_FINISH_STOP_STRING, INLAY_FINISH_CANCELLED};
+constexpr int32_t kStatuses[] = {INLAY_OK, INLAY_MORE, INLAY_END};
 
+int32_t finish_value(FinishReason reason) {
+    return kFinishReasons[static_cast<size_t>(reason)];
+}
 int32_t status_of(NextOutcome outcome) {
-    switch (outcome) {
-        case NextOutcome::kChunk:
-            return INLAY_OK;
-        case NextOutcome::kMore:
-            return INLAY_MORE;
-        case NextOutcome::kEnd:
-            return INLAY_END;
-    }
-    return INLAY_E_INTERNAL;
+    return kStatuses[static_cast<size_t>(outcome)];
 }
 
 inlay_chunk chunk_of(const Chunk& chunk) {

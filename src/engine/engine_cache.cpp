@@ -46,7 +46,7 @@ uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_st
     return layout.blocks_for(n_tokens, max_step_tokens) * layout.page_bytes;
 }
 
-EngineCache::EngineCache(std::shared_ptr<const Engine> engine, KvLayout layout, CacheOptions options)
+EngineCache::EngineCache(std::shared_ptr<const Engine> engine, const KvLayout& layout, const CacheOptions& options)
     : engine_(std::move(engine)), cache_(layout, engine_->pages(), with_budget(options, layout, *engine_)) {}
 
 }  // namespace inlay

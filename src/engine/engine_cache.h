@@ -17,7 +17,7 @@ uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_st
 class EngineCache final {
 public:
     // The engine must have weights. A budget of 0 is the default one.
-    EngineCache(std::shared_ptr<const Engine> engine, KvLayout layout, CacheOptions options);
+    EngineCache(std::shared_ptr<const Engine> engine, const KvLayout& layout, const CacheOptions& options);
 
     const Engine& engine() const { return *engine_; }
     Cache& cache() const { return cache_; }

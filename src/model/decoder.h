@@ -24,10 +24,8 @@ struct StepRows {
 // Asked before each layer; a step that is not wanted any more ends there.
 class StepWatch {
 public:
+    virtual ~StepWatch() = default;
     virtual bool wanted() const = 0;
-
-protected:
-    ~StepWatch() = default;
 };
 
 class Decoder {

@@ -39,8 +39,10 @@ ModelSpec make_gemma3_spec(const GgufFile& file, const ByteSource& source) {
     ModelSpec spec = read_decoder_shape(file, numbers);
     spec.embedding_scale = std::sqrt(static_cast<float>(spec.n_embedding));
     spec.gate = GateFunction::kGelu;
-    if (spec.layers.size() == kLayersOf27B)
-        spec.attention_scale = 1.0f / std::sqrt(static_cast<float>(spec.n_embedding / spec.n_heads));
+    if (spec.layers.size() == kLayersOf27B) {
+        const uint32_t width_of_head = spec.n_embedding / spec.n_heads;
+        spec.attention_scale = 1.0f / std::sqrt(static_cast<float>(width_of_head));
+    }
 
     spec.ropes.push_back(read_rope(file, source, numbers, spec, false));
     const uint32_t n_dims = 2 * static_cast<uint32_t>(spec.ropes[kAllPositions].inverse_frequency.size());
