@@ -49,7 +49,7 @@ struct PackedFormat {
     // What follows from these:
     bool has_offset = false;
     uint8_t sub_blocks = 0;  // of a tile
-    uint8_t tiles_per_strip = 0;
+    uint8_t tiles_per_strip = 1;
     uint16_t scale_bytes = 0;
     uint16_t tile_bytes = 0;
     uint16_t strip_bytes = 0;

@@ -215,7 +215,6 @@ bool can_pack(TensorType type, size_t n_cols) {
 size_t packed_group_bytes(TensorType type, size_t n_cols) {
     if (is_float(type)) return round_up_64(n_cols * kGroupRows * element_bytes(type));
     const PackedFormat format = packed_format(type);
-    if (format.tiles_per_strip == 0) return 0;
     const size_t tiles = n_cols / kTileCols;
     const size_t rest = tiles % format.tiles_per_strip;
     const size_t last = rest == 0 ? 0 : format.scale_bytes + rest * format.tile_bytes;
