@@ -30,7 +30,6 @@ NpyFile::NpyFile(std::string path, std::size_t n_rows, std::size_t n_columns)
 
 NpyFile::~NpyFile() {
     if (file_) std::fclose(file_);
-    if (!finished_) std::remove(path_.c_str());
 }
 
 void NpyFile::write_row(const float* values) {
@@ -39,7 +38,6 @@ void NpyFile::write_row(const float* values) {
 
 void NpyFile::finish() {
     if (std::fclose(std::exchange(file_, nullptr)) != 0) fail();
-    finished_ = true;
 }
 
 void NpyFile::write(const void* bytes, std::size_t n_bytes) {

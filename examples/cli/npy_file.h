@@ -24,7 +24,6 @@ private:
     std::string path_;
     std::size_t n_columns_;
     std::FILE* file_;
-    bool finished_ = false;
 };
 
 }  // namespace cli

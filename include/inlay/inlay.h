@@ -1,35 +1,38 @@
+/* clang-format off */
 /*
  * Inlay: text generation by large language models inside your program.
  *
- * An engine holds one model's weights. A cache holds keys and values in a fixed budget of bytes. A session is one
- * sequence of tokens in a cache. Open, create, append, next:
+ * An engine holds one model's weights. A cache holds keys and values in a fixed budget of bytes. A session is one sequence
+ * of tokens in a cache. Open, create, append, next:
  *
- *     inlay_engine_open -> inlay_cache_create -> inlay_session_create -> inlay_session_append_text ->
- * inlay_session_next ...
+ *     inlay_engine_open -> inlay_cache_create -> inlay_session_create -> inlay_session_append_text -> inlay_session_next ...
  *
  * Rules that hold for every function (docs/abi.md, docs/ownership-and-threads.md and docs/errors.md say why):
  *
  *   Status     Functions that can fail return a status: 0 is success, above 0 an outcome, below 0 an error. On an error
  *              every output parameter is NULL or zero, unless its text says otherwise, and all handles go on working.
- *   Error      The last parameter `error` may be NULL. Otherwise it is overwritten on entry with NULL and on an error
- * with an object of the caller, to be freed by inlay_error_release. There is no thread-local state. Handles    Engine,
- * cache and session are reference-counted: create and open give one reference, retain adds one, release takes one away.
- * A session holds its cache and a cache its engine: release in any order, from any thread. A const handle in a
- * signature means: any thread, also while other calls on the handle run. Other session functions want one thread at a
- * time; an overlapping call returns INLAY_E_BUSY and changes nothing. Structs    `struct_size` comes first: sizeof(the
- * struct) as you compile it. Structs grow only at their end. In options, 0 or NULL means a field's default, so a struct
- * with its size and zeros is valid. Bytes that this library does not know must be zero, or the call returns
- * INLAY_E_UNSUPPORTED. In results, the library fills the fields that both sides know. Strings    UTF-8 with a length in
- * bytes; SIZE_MAX: the text ends at its NUL. Paths are UTF-8 on every system. Buffers    `(buffer, capacity, needed)`:
- * `*needed` is what the whole result takes. With a NULL buffer the call only measures and succeeds. With too small a
- * capacity it returns INLAY_E_BUFFER_TOO_SMALL, writes nothing into the buffer and sets `*needed`. Text in buffers is
- * not NUL-terminated. Callbacks  Run on the thread that made the call, must return normally, and must not call into the
- * same session. Process    Nothing is printed. No signal handler, locale, environment variable, working directory or
- * floating-point mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
+ *   Error      The last parameter `error` may be NULL. Otherwise it is overwritten on entry with NULL and on an error with
+ *              an object of the caller, to be freed by inlay_error_release. There is no thread-local state.
+ *   Handles    Engine, cache and session are reference-counted: create and open give one reference, retain adds one, release
+ *              takes one away. A session holds its cache and a cache its engine: release in any order, from any thread.
+ *              A const handle in a signature means: any thread, also while other calls on the handle run. Other session
+ *              functions want one thread at a time; an overlapping call returns INLAY_E_BUSY and changes nothing.
+ *   Structs    `struct_size` comes first: sizeof(the struct) as you compile it. Structs grow only at their end. In options,
+ *              0 or NULL means a field's default, so a struct with its size and zeros is valid. Bytes that this library
+ *              does not know must be zero, or the call returns INLAY_E_UNSUPPORTED. In results, the library fills the fields
+ *              that both sides know.
+ *   Strings    UTF-8 with a length in bytes; SIZE_MAX: the text ends at its NUL. Paths are UTF-8 on every system.
+ *   Buffers    `(buffer, capacity, needed)`: `*needed` is what the whole result takes. With a NULL buffer the call only
+ *              measures and succeeds. With too small a capacity it returns INLAY_E_BUFFER_TOO_SMALL, writes nothing into the
+ *              buffer and sets `*needed`. Text in buffers is not NUL-terminated.
+ *   Callbacks  Run on the thread that made the call, must return normally, and must not call into the same session.
+ *   Process    Nothing is printed. No signal handler, locale, environment variable, working directory or floating-point
+ *              mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
  *
- * Everything here is available since 0.1.0 unless marked otherwise. Until 1.0 the ABI may change between minor
- * releases; each change is a line under "ABI" in CHANGELOG.md.
+ * Everything here is available since 0.1.0 unless marked otherwise. Until 1.0 the ABI may change between minor releases; each
+ * change is a line under "ABI" in CHANGELOG.md.
  */
+/* clang-format on */
 #ifndef INLAY_INLAY_H
 #define INLAY_INLAY_H
 

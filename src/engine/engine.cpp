@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/float_environment.h"
 #include "model/architectures/architectures.h"
 #include "model/gguf_vocabulary.h"
 
@@ -27,6 +28,7 @@ Engine::Model::Model(const Engine& engine, ModelSpec spec, const ByteSource& sou
       scheduler(decoder) {}
 
 std::shared_ptr<const Engine> Engine::open(const std::string& path, const EngineOptions& options) {
+    const DefaultFloatEnvironment float_environment;  // rope frequencies and sums are made here
     const std::shared_ptr<Engine> engine(new Engine);
     const FileSource source(path);
     engine->file_bytes_ = source.size();
