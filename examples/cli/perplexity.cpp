@@ -82,7 +82,10 @@ int perplexity(const PerplexityArguments& arguments) {
     if (text.size() < 2) throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "the text has fewer than two tokens");
     if (n_context > text.size() && !arguments.stride)
         throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "the text has fewer tokens than --ctx");
-    if (arguments.stride > n_context) throw CLI::ValidationError("--stride", "larger than the window");
+    // The first token of a window is never scored, and a chunk scores its second half: smaller ones would score
+    // nothing.
+    if (n_context < 4) throw CLI::ValidationError("--ctx", "a window needs at least 4 tokens");
+    if (arguments.stride >= n_context) throw CLI::ValidationError("--stride", "must be smaller than the window");
     const bool in_chunks = arguments.n_context != 0 && arguments.stride == 0;
     const std::vector<Window> windows = in_chunks          ? chunks(text.size(), n_context)
                                         : arguments.stride ? sliding(text.size(), n_context, arguments.stride)
