@@ -3,6 +3,7 @@
 #include "kernels/cpu/kernel_functions.inl.h"
 //
 #include "kernels/cpu/exp.inl.h"
+#include "kernels/cpu/gated_rows.inl.h"
 //
 #include "kernels/cpu/gelu_multiply.inl.h"
 #include "kernels/cpu/rms_norm.inl.h"
