@@ -1,6 +1,8 @@
 // inlay logits: what the model predicts after each token, as a NumPy file.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "arguments.h"
 #include "command.h"
@@ -26,6 +28,8 @@ int logits(const LogitsArguments& arguments) {
     const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, arguments.n_chunk);
     const inlay::EngineInfo info = engine.info();
     const std::vector<std::int32_t> tokens = arguments.prompt.tokens(engine);
+    if (std::error_code error; std::filesystem::equivalent(arguments.model.path, arguments.out, error))
+        throw CLI::ValidationError("--out", "is the model file itself");
     if (tokens.empty()) throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "there are no tokens to compute");
     if (arguments.first >= tokens.size()) throw CLI::ValidationError("--from", "beyond the last row");
 

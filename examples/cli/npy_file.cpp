@@ -3,7 +3,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
+
+#include <unistd.h>
 
 #include "inlay/inlay.hpp"
 
@@ -11,8 +14,30 @@ namespace cli {
 
 static_assert(std::endian::native == std::endian::little, "values are written as they lie in memory");
 
-NpyFile::NpyFile(std::string path, std::size_t n_rows, std::size_t n_columns)
-    : path_(std::move(path)), n_columns_(n_columns), file_(std::fopen(path_.c_str(), "wb")) {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string followed(const std::string& path) {
+    std::error_code error;
+    const fs::path target = fs::canonical(path, error);
+    return error ? path : target.string();
+}
+
+std::string name_until_whole(const std::string& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (fs::exists(status) && !fs::is_regular_file(status)) return path;
+    return path + ".partial-" + std::to_string(getpid());
+}
+
+}  // namespace
+
+NpyFile::NpyFile(const std::string& path, std::size_t n_rows, std::size_t n_columns)
+    : path_(followed(path)),
+      open_path_(name_until_whole(path_)),
+      n_columns_(n_columns),
+      file_(std::fopen(open_path_.c_str(), "wb")) {
     if (!file_) fail();
     constexpr std::size_t kPrefix = 10;  // magic, version, length of the header
     constexpr std::size_t kAlignment = 64;
@@ -29,7 +54,9 @@ NpyFile::NpyFile(std::string path, std::size_t n_rows, std::size_t n_columns)
 }
 
 NpyFile::~NpyFile() {
-    if (file_) std::fclose(file_);
+    if (!file_) return;
+    std::fclose(file_);
+    if (open_path_ != path_) std::remove(open_path_.c_str());
 }
 
 void NpyFile::write_row(const float* values) {
@@ -37,6 +64,8 @@ void NpyFile::write_row(const float* values) {
 }
 
 void NpyFile::finish() {
+    if (std::fflush(file_) != 0) fail();
+    if (open_path_ != path_ && std::rename(open_path_.c_str(), path_.c_str()) != 0) fail();
     if (std::fclose(std::exchange(file_, nullptr)) != 0) fail();
 }
 

@@ -1,4 +1,6 @@
-// A NumPy file (.npy, version 1.0) of f32 values [n_rows, n_columns], written row by row.
+// A NumPy file (.npy, version 1.0) of f32 values [n_rows, n_columns], written row by row. It grows beside its place
+// under a name of its own and takes the place when it is whole: an error leaves what was there before. What is no
+// regular file, as a pipe, is written as it comes.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +11,8 @@ namespace cli {
 
 class NpyFile {
 public:
-    NpyFile(std::string path, std::size_t n_rows, std::size_t n_columns);
-    ~NpyFile();  // removes the file unless it was finished
+    NpyFile(const std::string& path, std::size_t n_rows, std::size_t n_columns);
+    ~NpyFile();
     NpyFile(const NpyFile&) = delete;
     NpyFile& operator=(const NpyFile&) = delete;
 
@@ -21,7 +23,8 @@ private:
     void write(const void* bytes, std::size_t n_bytes);
     [[noreturn]] void fail() const;
 
-    std::string path_;
+    std::string path_;       // where the file shall stand, symbolic links followed
+    std::string open_path_;  // where it is written
     std::size_t n_columns_;
     std::FILE* file_;
 };

@@ -160,9 +160,24 @@ class Logits(WithFolder):
         out = os.path.join(self.folder, "logits.npy")
         error = inlay_json("logits", TINY, "--ids", "1,2,999999", "--out", out, status=1)["error"]
         self.assertEqual(error["name"], "INLAY_E_INVALID_ARGUMENT")
-        self.assertFalse(os.path.exists(out))
+        self.assertEqual(os.listdir(self.folder), [])
+        self.write("logits.npy", b"of before")
+        inlay("logits", TINY, "--ids", "1,2,999999", "--out", out, status=1)
+        self.assertEqual((os.listdir(self.folder), read_bytes(out)), (["logits.npy"], b"of before"))
         missing = os.path.join(self.folder, "no", "logits.npy")
         self.assertEqual(inlay_json("logits", TINY, "--ids", "1", "--out", missing, status=1)["error"]["name"], "INLAY_E_IO")
+
+    def test_the_model_is_never_the_output(self):
+        model, link = self.write("model.gguf", read_bytes(TINY)), os.path.join(self.folder, "link.gguf")
+        os.symlink(model, link)
+        for out in (model, link):
+            inlay("logits", model, "--ids", "1", "--out", out, status=2)
+        self.assertEqual(read_bytes(model), read_bytes(TINY))
+
+    def test_a_pipe_is_written_as_it_comes(self):
+        whole = os.path.join(self.folder, "logits.npy")
+        inlay("logits", TINY, "--ids", "1,2", "--out", whole)
+        self.assertEqual(inlay("logits", TINY, "--ids", "1,2", "--out", "/dev/stdout"), read_bytes(whole))
 
 
 class Text(WithFolder):
