@@ -26,6 +26,7 @@
  *              measures and succeeds. With too small a capacity it returns INLAY_E_BUFFER_TOO_SMALL, writes nothing into the
  *              buffer and sets `*needed`. Text in buffers is not NUL-terminated.
  *   Callbacks  Run on the thread that made the call, must return normally, and must not call into the same session.
+ *   Stack      Calls take at most 128 KiB of the calling thread's stack.
  *   Process    Nothing is printed. No signal handler, locale, environment variable, working directory or floating-point
  *              mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
  *
@@ -172,6 +173,7 @@ typedef struct inlay_engine_info {
     uint64_t file_bytes;    /* size of the model file */
     uint64_t weight_bytes;  /* memory that holds the weights; 0 with INLAY_ENGINE_VOCABULARY_ONLY, as the next */
     uint64_t scratch_bytes; /* memory for intermediate results, most that was in use so far */
+    uint64_t n_steps; /* steps computed so far; the n_steps of its sessions together, over it, is the mean batch */
 } inlay_engine_info;
 
 /* Fills `info`, whose struct_size the caller set. Any thread. */
@@ -240,7 +242,8 @@ INLAY_API int32_t inlay_token_is_end(const inlay_engine* engine, int32_t token);
 typedef struct inlay_cache_options {
     uint32_t struct_size;
     uint32_t flags;     /* INLAY_CACHE_* */
-    uint64_t bytes;     /* budget, never exceeded; 0: enough for one sequence of the model's context, at most 1 GiB */
+    uint64_t bytes;     /* budget, never exceeded, at most the machine's memory; 0: enough for one sequence of the
+                         * model's context, at most 1 GiB */
     int32_t key_type;   /* INLAY_KV_* */
     int32_t value_type; /* INLAY_KV_* */
 } inlay_cache_options;
@@ -292,7 +295,8 @@ INLAY_API int32_t inlay_cache_clear(const inlay_cache* cache, inlay_error** erro
 
 typedef struct inlay_session_options {
     uint32_t struct_size;
-    uint32_t context_tokens; /* most tokens of the sequence; 0: the model's context; larger than it is allowed */
+    uint32_t context_tokens; /* most tokens of the sequence, at most 2^31 - 1; 0: the model's context; larger than that
+                              * is allowed */
 } inlay_session_options;
 
 INLAY_API int32_t inlay_session_options_init(inlay_session_options* options, uint32_t struct_size);
@@ -347,12 +351,16 @@ typedef struct inlay_generation_options {
     float top_p;             /* keep the most likely tokens that together reach this probability; 0 or 1: all */
     float min_p;             /* keep tokens with at least this part of the best one's probability; 0: all */
     uint32_t top_k;          /* keep this many of the most likely tokens; 0: all */
-    uint64_t max_new_tokens; /* tokens until finish reason LENGTH, counted from the last append; 0: up to the context */
+    uint64_t max_new_tokens; /* tokens until finish reason LENGTH, counted from the last append or set_generation; 0: up
+                              * to the context */
 } inlay_generation_options;
 
 INLAY_API int32_t inlay_generation_options_init(inlay_generation_options* options, uint32_t struct_size);
 
-/* Sets how the session chooses tokens and when it ends; a new session is greedy. */
+/*
+ * Sets how the session chooses tokens and when it ends; a new session is greedy. A text that had ended with the reason
+ * LENGTH goes on with the next call, if the context has room.
+ */
 INLAY_API int32_t inlay_session_set_generation(inlay_session* session, const inlay_generation_options* options,
                                                inlay_error** error);
 
@@ -373,14 +381,17 @@ typedef struct inlay_chunk {
 } inlay_chunk;
 
 /*
- * Computes what was appended and generates the next token. The call may do one step of at most max_step_tokens tokens.
+ * Computes what was appended and generates the next token. The call does one step at most: threads that call for
+ * sessions of one engine at the same time are computed together, a step holds at most max_step_tokens tokens, and no
+ * session's tokens depend on the others'.
  * INLAY_OK: the chunk holds a token. INLAY_MORE: a part of the prompt is computed, the chunk is empty, call again.
  * INLAY_END: the text has ended; the chunk says why and holds the last token, if one came with the end (finish reason
  * LENGTH), and the rest of the text. Calling again gives INLAY_END and an empty chunk until something is appended. A
- * token that ends the text is not part of the sequence. `chunk` (struct_size set) is filled; its pointers are valid
- * until the next call on the session other than inlay_session_cancel, _length and _get_stats. INLAY_E_STATE when the
- * sequence is empty; INLAY_E_CACHE_FULL when the cache has no room for the step: release or truncate something and call
- * again.
+ * token that ends the text is not part of the sequence. A prompt that fills the context ends at once with LENGTH and is
+ * not computed. `chunk` (struct_size set) is filled; its pointers are valid until the next call on the session other
+ * than inlay_session_cancel, _length and _get_stats. INLAY_E_STATE when the sequence is empty; INLAY_E_CACHE_FULL when
+ * the cache has no room for the step: release or truncate something and call again; INLAY_E_FORMAT when the model
+ * computes no numbers.
  */
 INLAY_API int32_t inlay_session_next(inlay_session* session, inlay_chunk* chunk, inlay_error** error);
 
@@ -396,9 +407,23 @@ INLAY_API int32_t inlay_session_run(inlay_session* session, inlay_chunk_callback
                                     inlay_chunk* last, inlay_error** error);
 
 /*
+ * inlay_session_next for several sessions by one thread, in one step of each engine: for hosts that run many sessions
+ * in one event loop. `sessions` [n_sessions], each another one. `statuses` [n_sessions] receives what
+ * inlay_session_next would return for each; one session's error leaves the others as they are. INLAY_MORE also says
+ * that the step had no room for the session: the next one serves it first. `chunks` is an array [n_sessions] of structs
+ * of `chunk_size` bytes (sizeof(inlay_chunk) as you compile it; their struct_size is set by the call). `errors`
+ * [n_sessions] may be NULL, else each is overwritten with NULL or the session's error, to be released. INLAY_OK when
+ * the step was done, whatever the statuses; on an error nothing was done. A session that is inside another call gets
+ * the status INLAY_E_BUSY, as does one that is named twice.
+ */
+INLAY_API int32_t inlay_step(inlay_session* const* sessions, size_t n_sessions, inlay_chunk* chunks, size_t chunk_size,
+                             int32_t* statuses, inlay_error** errors, inlay_error** error);
+
+/*
  * Stops the call that runs on the session, or the next one, at the next layer: it returns INLAY_END with the reason
  * INLAY_FINISH_CANCELLED (inlay_session_forward: INLAY_E_CANCELLED). Reported once; append, truncate and reset clear
- * it. The session goes on from what was computed. Any thread, also from a signal handler: it only sets a flag.
+ * it. The session goes on from the last whole step: the one under way is not counted. Sessions in the same step are not
+ * disturbed. Any thread, also from a signal handler: it only sets a flag.
  */
 INLAY_API void inlay_session_cancel(const inlay_session* session);
 
@@ -406,8 +431,9 @@ INLAY_API void inlay_session_cancel(const inlay_session* session);
 
 /*
  * Appends `tokens` [n_tokens] and computes them at once, and the logits of rows logits_from to n_tokens - 1 (row i
- * predicts what follows tokens[i]); logits_from = n_tokens asks for none. n_tokens is at most max_step_tokens.
- * INLAY_E_STATE when appended tokens are still to be computed. On an error the sequence is as before.
+ * predicts what follows tokens[i]); logits_from = n_tokens asks for none. Tokens that wait to be computed, as appended
+ * ones and the last that inlay_session_next delivered, are computed in the same step: all together at most
+ * max_step_tokens, else INLAY_E_STATE. On an error the sequence is as before.
  */
 INLAY_API int32_t inlay_session_forward(inlay_session* session, const int32_t* tokens, size_t n_tokens,
                                         size_t logits_from, inlay_error** error);

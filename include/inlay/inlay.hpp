@@ -566,6 +566,38 @@ private:
     detail::Handle<inlay_session> handle_;
 };
 
+/* What step() brought for one session. */
+struct StepResult {
+    std::int32_t status = INLAY_OK;  // as inlay_session_next would have returned
+    Chunk chunk;
+    std::string error;  // the sentence, for a status below 0
+};
+
+/* Session::next for several sessions by one thread, in one step. A session's failure is in its result; only a failure
+ * of the whole call throws. */
+inline std::vector<StepResult> step(const std::vector<Session*>& sessions) {
+    const std::size_t n = sessions.size();
+    std::vector<inlay_session*> handles(n);
+    for (std::size_t i = 0; i < n; ++i) handles[i] = sessions[i] ? sessions[i]->get() : nullptr;
+    std::vector<inlay_chunk> chunks(n);
+    std::vector<std::int32_t> statuses(n);
+    std::vector<inlay_error*> errors(n);
+    std::vector<StepResult> results(n);
+    detail::call(inlay_step, handles.data(), n, chunks.data(), sizeof(inlay_chunk), statuses.data(), errors.data());
+    struct Owner {
+        std::vector<inlay_error*>& errors;
+        ~Owner() {
+            for (inlay_error* error : errors) inlay_error_release(error);
+        }
+    } owner{errors};
+    for (std::size_t i = 0; i < n; ++i) {
+        results[i].status = statuses[i];
+        results[i].chunk = Chunk(chunks[i]);
+        if (errors[i]) results[i].error = inlay_error_message(errors[i]);
+    }
+    return results;
+}
+
 static_assert(std::is_nothrow_move_constructible_v<Engine> && std::is_nothrow_move_assignable_v<Engine>);
 static_assert(std::is_nothrow_move_constructible_v<Cache> && std::is_nothrow_move_assignable_v<Cache>);
 static_assert(std::is_nothrow_move_constructible_v<Session> && std::is_nothrow_move_assignable_v<Session>);

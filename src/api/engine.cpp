@@ -98,6 +98,7 @@ void fill_model_info(const Engine& engine, inlay_engine_info& info) {
     info.max_step_tokens = engine.max_step_tokens();
     info.weight_bytes = engine.backend().weight_bytes();
     info.scratch_bytes = engine.backend().scratch_bytes();
+    info.n_steps = engine.scheduler().n_steps();
 }
 
 // One text of a metadata entry by the rule for buffers.

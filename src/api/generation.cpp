@@ -1,13 +1,13 @@
 #include <cmath>
 #include <string>
 
+#include "api/chunk.h"
 #include "api/handles.h"
 #include "api/token_argument.h"
 #include "api/versioned_struct.h"
 
 using namespace inlay::api;
 using inlay::Chunk;
-using inlay::FinishReason;
 using inlay::GenerationOptions;
 using inlay::NextOutcome;
 using inlay::Session;
@@ -15,29 +15,6 @@ using inlay::Session;
 namespace {
 
 constexpr float kMaxTemperature = 100;
-
-// The contract's values in the order of the enumerators.
-constexpr int32_t kFinishReasons[] = {INLAY_FINISH_NONE, INLAY_FINISH_STOP, INLAY_FINISH_LENGTH,
-                                      INLAY_FINISH_STOP_STRING, INLAY_FINISH_CANCELLED};
-constexpr int32_t kStatuses[] = {INLAY_OK, INLAY_MORE, INLAY_END};
-
-int32_t finish_value(FinishReason reason) {
-    return kFinishReasons[static_cast<size_t>(reason)];
-}
-int32_t status_of(NextOutcome outcome) {
-    return kStatuses[static_cast<size_t>(outcome)];
-}
-
-inlay_chunk chunk_of(const Chunk& chunk) {
-    inlay_chunk ours{};
-    ours.struct_size = sizeof ours;
-    ours.finish_reason = finish_value(chunk.finish);
-    ours.tokens = chunk.tokens.data();
-    ours.n_tokens = chunk.tokens.size();
-    ours.text = chunk.text.data();
-    ours.text_size = chunk.text.size();
-    return ours;
-}
 
 float number_in(float value, float at_most, const char* name) {
     if (!(value >= 0 && value <= at_most))

@@ -117,9 +117,11 @@ public:
     // gate = function(gate) * up
     virtual void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) = 0;
     virtual void add(Activation in, size_t n_rows, Activation to) = 0;  // to += in
+    // out[i] = in[rows[i]], rows ascending; `out` may be `in`.
     virtual void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) = 0;
-    // Logits of rows of `in` for the host, with inputs of double precision. logits: [n_rows, n_vocabulary]
-    virtual void output(Activation in, size_t n_rows, WeightId matrix, float* logits) = 0;
+    // Logits of the first n_rows of `in` in the host's memory, with inputs of double precision.
+    // logits: [n_rows] addresses of [n_vocabulary]
+    virtual void output(Activation in, WeightId matrix, std::span<float* const> logits) = 0;
 };
 
 }  // namespace inlay

@@ -25,7 +25,7 @@ Engine::Model::Model(const Engine& engine, ModelSpec spec, const ByteSource& sou
       backend(*engine.kernels_, workers, engine.compute_, engine.pages_),
       decoder(std::move(spec), engine.file_, source, backend, engine.max_step_tokens_,
               [&](uint64_t done) { return !options.progress || options.progress(done, engine.weight_file_bytes()); }),
-      scheduler(decoder) {}
+      scheduler(decoder, engine.max_step_tokens_) {}
 
 std::shared_ptr<const Engine> Engine::open(const std::string& path, const EngineOptions& options) {
     const DefaultFloatEnvironment float_environment;  // rope frequencies and sums are made here

@@ -1,59 +1,178 @@
 #include "engine/scheduler.h"
 
-#include <string>
-
-#include "base/error.h"
-#include "base/float_environment.h"
+#include <algorithm>
+#include <tuple>
 
 namespace inlay {
 namespace {
 
-class SessionWatch final : public StepWatch {
-public:
-    explicit SessionWatch(const std::atomic<bool>& cancelled) : cancelled_(cancelled) {}
-    bool wanted() const override { return !cancelled_.load(std::memory_order_relaxed); }
+// How long a leader waits for those who took part lately. Without this, two threads that call in turn never meet: each
+// comes back just after the other has begun. On a busy machine a thread takes up to a millisecond to wake.
+constexpr std::chrono::microseconds kLongestGathering{1000};
+constexpr int kGatheringPartOfStep = 20;
+constexpr uint64_t kRecentSteps = 2;
 
-private:
-    const std::atomic<bool>& cancelled_;
-};
+// Who was passed over goes first, then who wants one token and delays nobody; each in the order of arrival.
+bool goes_before(const StepRequest* a, const StepRequest* b) {
+    const auto rank = [](const StepRequest& request) {
+        const int kind = request.seat->passed_over ? 0 : request.n_tokens == 1 ? 1 : 2;
+        return std::tuple(kind, request.seat->waiting_since);
+    };
+    return rank(*a) < rank(*b);
+}
 
 }  // namespace
 
-StepOutcome Scheduler::run(const StepRequest& request) {
-    const std::lock_guard lock(step_mutex_);
-    const BlockNeed need = request.cache->prepare(*request.sequence, request.n_tokens);
-    if (!need)
-        throw Error(INLAY_E_CACHE_FULL, "the step needs " + std::to_string(need.n_needed) +
-                                            " more blocks of the cache and " + std::to_string(need.n_available) +
-                                            " are free or can be freed");
-    const StepOutcome outcome = forward(request);
-    if (outcome == StepOutcome::kDone) request.cache->commit(*request.sequence, request.n_tokens);
-    return outcome;
+void Scheduler::run(std::span<StepRequest> requests) {
+    if (requests.empty()) return;
+    StepCall call;
+    Lock lock(mutex_);
+    enqueue(call, requests);
+    if (is_led_) {
+        has_company_ = true;
+        arrived_.notify_one();
+        call.woken.wait(lock, [&] { return call.is_over() || call.leads; });
+    } else {
+        is_led_ = true;
+        call.leads = true;
+    }
+    if (call.leads) lead(call, lock);
 }
 
-StepOutcome Scheduler::forward(const StepRequest& request) {
-    const Sequence& sequence = *request.sequence;
-    const KvLayout& layout = request.cache->layout();
-    const uint32_t first = static_cast<uint32_t>(sequence.n_computed());
-    decoder_.reserve(request.n_tokens, first + request.n_tokens);
+void Scheduler::enqueue(StepCall& call, std::span<StepRequest> requests) {
+    queue_.reserve(queue_.size() + requests.size());
+    recent_.reserve(recent_.size() + batch_.size() + queue_.size() + requests.size());
+    for (StepRequest& request : requests) {
+        ++n_arrivals_;
+        if (!request.seat->passed_over) request.seat->waiting_since = n_arrivals_;
+        request.seat->is_waiting = true;
+        request.call = &call;
+        queue_.push_back(&request);
+    }
+    call.n_open = requests.size();
+}
 
-    group_pages_.clear();
-    for (uint32_t group = 0; group < layout.groups.size(); ++group) group_pages_.push_back(sequence.pages(group));
-    logits_of_.clear();
-    for (uint32_t row = request.n_tokens - request.n_logits; row < request.n_tokens; ++row) logits_of_.push_back(row);
+// Leads until the own call is over: its step is done, or it was cancelled and leaves a step that others are in.
+void Scheduler::lead(StepCall& call, Lock& lock) {
+    while (!call.is_over()) {
+        if (batch_.empty()) {
+            gather(lock);
+            drop_cancelled();
+            admit_waiting();
+            if (batch_.empty()) continue;
+            step_begin_ = Clock::now();
+        }
+        lock.unlock();
+        const bool complete = batch_.compute_next_layer();
+        lock.lock();
+        if (complete)
+            finish_step();
+        else
+            drop_cancelled();
+    }
+    pass_leadership();
+}
 
-    const SequenceRows rows{.first_row = 0,
-                            .n_rows = request.n_tokens,
-                            .first_position = first,
-                            .layout = &layout,
-                            .pages = group_pages_.data()};
-    const DefaultFloatEnvironment float_environment;
-    const bool computed = decoder_.forward({.tokens = sequence.tokens().subspan(first, request.n_tokens),
-                                            .sequences = {&rows, 1},
-                                            .logits_of = logits_of_,
-                                            .logits = request.logits},
-                                           SessionWatch(*request.cancelled));
-    return computed ? StepOutcome::kDone : StepOutcome::kCancelled;
+void Scheduler::pass_leadership() noexcept {
+    StepCall* next = nullptr;
+    if (!batch_.empty())
+        next = batch_.request(0).call;
+    else if (!queue_.empty())
+        next = queue_.front()->call;
+    is_led_ = next != nullptr;
+    if (!next) return;
+    next->leads = true;
+    next->woken.notify_one();
+}
+
+void Scheduler::gather(Lock& lock) {
+    if (!has_company_ || n_expected() == 0) return;
+    const uint64_t n_arrivals_before = n_arrivals_;
+    const Clock::time_point deadline =
+        Clock::now() + std::min<Clock::duration>(kLongestGathering, last_step_ / kGatheringPartOfStep);
+    while (n_expected() != 0 && arrived_.wait_until(lock, deadline) != std::cv_status::timeout) {
+    }
+    has_company_ = n_arrivals_ != n_arrivals_before;
+}
+
+size_t Scheduler::n_expected() const noexcept {
+    return static_cast<size_t>(
+        std::count_if(recent_.begin(), recent_.end(), [](const StepSeat* seat) { return !seat->is_waiting; }));
+}
+
+void Scheduler::admit_waiting() {
+    std::sort(queue_.begin(), queue_.end(), goes_before);
+    uint32_t n_left = max_step_tokens_;
+    auto n_singles = static_cast<uint32_t>(
+        std::count_if(queue_.begin(), queue_.end(), [](const StepRequest* request) { return request->n_tokens == 1; }));
+    std::erase_if(queue_, [&](StepRequest* request) {
+        n_singles -= request->n_tokens == 1;
+        const uint32_t n_tokens = share_of(*request, n_left, n_singles);
+        if (n_tokens == 0) {
+            request->seat->passed_over = true;
+            return false;
+        }
+        if (batch_.admit(*request, n_tokens))
+            n_left -= n_tokens;
+        else
+            close(*request);
+        return true;
+    });
+}
+
+// Tokens of a request in a step with room for n_left: a prompt leaves room for those behind it who want one token.
+uint32_t Scheduler::share_of(const StepRequest& request, uint32_t n_left, uint32_t n_singles) const noexcept {
+    const uint32_t beside_singles = n_left > n_singles ? n_left - n_singles : std::min(n_left, 1u);
+    if (!request.in_one_step) return std::min(request.n_tokens, beside_singles);
+    const uint32_t room = request.seat->passed_over ? n_left : beside_singles;
+    return request.n_tokens <= room ? request.n_tokens : 0;
+}
+
+void Scheduler::drop_cancelled() noexcept {
+    for (StepRequest* request : batch_.drop_cancelled()) close(*request);
+    std::erase_if(queue_, [&](StepRequest* request) {
+        if (!request->is_cancelled()) return false;
+        request->outcome = StepOutcome::kCancelled;
+        close(*request);
+        return true;
+    });
+}
+
+void Scheduler::finish_step() noexcept {
+    last_step_ = Clock::now() - step_begin_;
+    const uint64_t step = n_steps_.load(std::memory_order_relaxed) + 1;
+    n_steps_.store(step, std::memory_order_relaxed);
+    for (StepRequest* request : batch_.commit()) {
+        StepSeat& seat = *request->seat;
+        if (std::find(recent_.begin(), recent_.end(), &seat) == recent_.end()) recent_.push_back(&seat);
+        seat.last_step = step;
+        request->call->was_served = true;
+        close(*request);
+    }
+    std::erase_if(recent_, [&](const StepSeat* seat) { return seat->last_step + kRecentSteps <= step; });
+    // A thread that was served asks again itself, for its other sessions too.
+    std::erase_if(queue_, [&](StepRequest* request) {
+        if (!request->call->was_served) return false;
+        request->seat->is_waiting = false;
+        if (--request->call->n_open == 0) request->call->woken.notify_one();
+        return true;
+    });
+}
+
+void Scheduler::close(StepRequest& request) noexcept {
+    request.seat->is_waiting = false;
+    request.seat->passed_over = false;
+    if (--request.call->n_open == 0) request.call->woken.notify_one();
+}
+
+size_t Scheduler::n_waiting() const {
+    const std::lock_guard lock(mutex_);
+    return queue_.size();
+}
+
+void Scheduler::leave(const StepSeat& seat) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::erase(recent_, &seat);
 }
 
 }  // namespace inlay

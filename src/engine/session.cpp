@@ -1,11 +1,12 @@
 #include "engine/session.h"
 
 #include <algorithm>
-#include <chrono>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/float_environment.h"
 
 namespace inlay {
 
@@ -61,56 +62,87 @@ void Session::reset() {
     truncate(0);
 }
 
-// Computes the next n_tokens and keeps the logits of the last n_logits.
-StepOutcome Session::step(uint32_t n_tokens, uint32_t n_logits) {
+void Session::set_generation(const GenerationOptions& options) {
+    generation_ = options;
+    n_new_tokens_ = 0;
+    if (finish_ == FinishReason::kLength) finish_ = FinishReason::kNone;
+}
+
+// All that waits, and the logits of its last rows.
+void Session::ask_for_pending(StepRequest& request, uint32_t n_logits) {
     n_logit_rows_ = 0;
     logits_.resize(size_t{n_logits} * engine().n_vocabulary());
-    const size_t first = sequence_.n_computed();
-    const auto start = std::chrono::steady_clock::now();
-    const StepOutcome outcome =
-        engine().scheduler().run({&cache(), &sequence_, n_tokens, n_logits, logits_.data(), &cancelled_});
-    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
-    (n_new_tokens_ == 0 ? counters_.prompt_ns : counters_.generation_ns) += static_cast<uint64_t>(ns.count());
-    if (outcome == StepOutcome::kCancelled) return outcome;
-
-    ++counters_.steps;
-    counters_.computed_tokens += n_tokens;
-    counters_.recomputed_tokens +=
-        std::min<uint64_t>(first + n_tokens, std::max<uint64_t>(first, highest_computed_)) - first;
-    highest_computed_ = std::max<uint64_t>(highest_computed_, first + n_tokens);
-    n_logit_rows_ = n_logits;
-    logits_end_ = first + n_tokens;
-    return outcome;
+    request.cache = &cache();
+    request.sequence = &sequence_;
+    request.seat = &seat_;
+    request.cancelled = &cancelled_;
+    request.n_tokens = static_cast<uint32_t>(n_pending());
+    request.n_logits = n_logits;
+    request.logits = logits_.data();
+    asked_at_ = std::chrono::steady_clock::now();
 }
 
-// One step of what waits. `complete`: all is computed and the logits of the last token are there. False: cancelled.
-bool Session::compute_pending(bool& complete) {
+void Session::take_result(const StepRequest& request) {
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - asked_at_);
+    (n_new_tokens_ == 0 ? counters_.prompt_ns : counters_.generation_ns) += static_cast<uint64_t>(ns.count());
+    if (request.outcome == StepOutcome::kOutOfMemory) throw std::bad_alloc();
+    if (request.outcome == StepOutcome::kCacheFull)
+        throw Error(INLAY_E_CACHE_FULL, "the step needs " + std::to_string(request.need.n_needed) +
+                                            " more blocks of the cache and " +
+                                            std::to_string(request.need.n_available) + " are free or can be freed");
+    if (request.outcome != StepOutcome::kDone) return;
+
+    const uint64_t end = sequence_.n_computed();
+    const uint64_t first = end - request.n_computed;
+    ++counters_.steps;
+    counters_.computed_tokens += request.n_computed;
+    counters_.recomputed_tokens += std::min(end, std::max(first, highest_computed_)) - first;
+    highest_computed_ = std::max(highest_computed_, end);
+    if (request.n_computed < request.n_tokens) return;
+    n_logit_rows_ = request.n_logits;
+    logits_end_ = end;
+}
+
+bool Session::begin_next(StepRequest& request) {
+    chunk_text_.clear();
+    if (finish_ != FinishReason::kNone) return false;
+    if (sequence_.tokens().empty()) throw Error(INLAY_E_STATE, "the session is empty: append tokens or text first");
+    if (is_cancelled() || is_full() || has_next_logits()) return false;
     if (n_pending() == 0) cache().forget_from(sequence_, sequence_.tokens().size() - 1);
     counters_.reused_tokens += cache().adopt_prefix(sequence_);
-    const size_t n_tokens = std::min<size_t>(n_pending(), engine().max_step_tokens());
-    complete = n_tokens == n_pending();
-    return step(static_cast<uint32_t>(n_tokens), complete ? 1 : 0) == StepOutcome::kDone;
+    ask_for_pending(request, 1);
+    return true;
 }
 
-NextOutcome Session::next(Chunk& chunk) {
-    chunk_text_.clear();
+NextOutcome Session::end_next(const StepRequest& request, Chunk& chunk) {
+    if (request.sequence) take_result(request);
     if (finish_ != FinishReason::kNone) {
         chunk.finish = finish_;
         return NextOutcome::kEnd;
     }
-    if (sequence_.tokens().empty()) throw Error(INLAY_E_STATE, "the session is empty: append tokens or text first");
-    if (cancelled_.load(std::memory_order_relaxed)) return report_cancel(chunk);
-    if (!has_next_logits()) {
-        bool complete = false;
-        if (!compute_pending(complete)) return report_cancel(chunk);
-        if (!complete) return NextOutcome::kMore;
-    }
-    if (sequence_.tokens().size() >= context_tokens_) return finish(FinishReason::kLength, chunk);
-
-    const std::span<const float> last_row = logits().last(engine().n_vocabulary());
-    const int32_t token = sampler_.sample(last_row, generation_.sampling, sequence_.tokens().size());
+    const bool was_served = request.outcome != StepOutcome::kNotServed;
+    if (was_served ? request.outcome == StepOutcome::kCancelled : is_cancelled()) return report_cancel(chunk);
+    if (is_full()) return finish(FinishReason::kLength, chunk);
+    if (!has_next_logits()) return NextOutcome::kMore;
+    const int32_t token = choose_token();
     if (ends_text(token) && !generation_.ignore_end) return finish(FinishReason::kStop, chunk);
     return deliver(token, chunk);
+}
+
+NextOutcome Session::next(Chunk& chunk) {
+    StepRequest request;
+    if (begin_next(request)) engine().scheduler().run({&request, 1});
+    return end_next(request, chunk);
+}
+
+int32_t Session::choose_token() {
+    const DefaultFloatEnvironment float_environment;
+    const size_t position = sequence_.tokens().size();
+    const int32_t token = sampler_.sample(logits().last(engine().n_vocabulary()), generation_.sampling, position);
+    if (token == Sampler::kNoToken)
+        throw Error(INLAY_E_FORMAT, "the model gives no token a chance at position " + std::to_string(position) +
+                                        ": its logits are no numbers");
+    return token;
 }
 
 // Ids from the tokenizer's size on are padding of the output: they have no text and end nothing.
@@ -159,20 +191,25 @@ void Session::undo_append(size_t n_tokens) {
 }
 
 bool Session::forward(std::span<const int32_t> tokens, size_t logits_from) {
-    if (n_pending() > 0)
-        throw Error(INLAY_E_STATE, std::to_string(n_pending()) + " appended tokens are still to be computed");
+    if (n_pending() + tokens.size() > engine().max_step_tokens())
+        throw Error(INLAY_E_STATE, std::to_string(n_pending()) + " tokens wait to be computed: with n_tokens of " +
+                                       std::to_string(tokens.size()) + " they are more than a step's " +
+                                       std::to_string(engine().max_step_tokens()));
     const size_t before = sequence_.tokens().size();
-    const bool cancelled_before = cancelled_.load(std::memory_order_relaxed);
+    const bool cancelled_before = is_cancelled();
     append(tokens);
     cancelled_.store(cancelled_before, std::memory_order_relaxed);
-    bool done = false;
+    StepRequest request;
     try {
-        done = step(static_cast<uint32_t>(tokens.size()), static_cast<uint32_t>(tokens.size() - logits_from)) ==
-               StepOutcome::kDone;
+        ask_for_pending(request, static_cast<uint32_t>(tokens.size() - logits_from));
+        request.in_one_step = true;
+        engine().scheduler().run({&request, 1});
+        take_result(request);
     } catch (...) {
         undo_append(before);
         throw;
     }
+    const bool done = request.outcome == StepOutcome::kDone;
     if (!done) undo_append(before);
     return done;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,18 +48,27 @@ class Session final {
 public:
     // context_tokens 0: the model's.
     Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens);
+    ~Session() { engine().scheduler().leave(seat_); }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
 
     const Engine& engine() const { return cache_->engine(); }
 
     void append(std::span<const int32_t> tokens);
     void truncate(uint64_t n_tokens);
     void reset();
-    void set_generation(const GenerationOptions& options) { generation_ = options; }
+    // A text that had reached its length goes on.
+    void set_generation(const GenerationOptions& options);
 
     // The chunk's views are valid until the next call that changes the session.
     NextOutcome next(Chunk& chunk);
+    // The same in two halves, so that one thread can run the step of several sessions: what the step is to do (false:
+    // none is needed), and what comes of it.
+    bool begin_next(StepRequest& request);
+    NextOutcome end_next(const StepRequest& request, Chunk& chunk);
 
-    // Appends and computes tokens; false when it was cancelled. The sequence is as before on a failure.
+    // Appends tokens and computes them with those that wait, in one step; false when it was cancelled. The sequence is
+    // as before on a failure.
     bool forward(std::span<const int32_t> tokens, size_t logits_from);
     // [n_rows, n_vocabulary] of the last forward or next; empty when there are none.
     std::span<const float> logits() const { return {logits_.data(), n_logit_rows_ * engine().n_vocabulary()}; }
@@ -93,12 +103,16 @@ private:
     size_t n_pending() const { return sequence_.tokens().size() - sequence_.n_computed(); }
     bool has_next_logits() const { return n_logit_rows_ > 0 && logits_end_ == sequence_.tokens().size(); }
 
+    bool is_full() const { return sequence_.tokens().size() >= context_tokens_; }
+    bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
     void check_room(size_t n_tokens) const;
     void undo_append(size_t n_tokens);
     void sequence_changed();
     void start_text();
-    StepOutcome step(uint32_t n_tokens, uint32_t n_logits);
-    bool compute_pending(bool& complete);
+    void ask_for_pending(StepRequest& request, uint32_t n_logits);
+    void take_result(const StepRequest& request);
+    int32_t choose_token();
     bool ends_text(int32_t token) const;
     NextOutcome report_cancel(Chunk& chunk);
     NextOutcome finish(FinishReason reason, Chunk& chunk);
@@ -107,6 +121,7 @@ private:
     std::shared_ptr<const EngineCache> cache_;
     uint32_t context_tokens_;
     Sequence sequence_;
+    StepSeat seat_;
 
     GenerationOptions generation_;
     Sampler sampler_;
@@ -122,6 +137,7 @@ private:
     std::string token_bytes_;
     int32_t chunk_token_ = 0;
 
+    std::chrono::steady_clock::time_point asked_at_;
     uint64_t highest_computed_ = 0;  // positions below it were computed before
     std::atomic<uint64_t> length_{0};
     Counters counters_;

@@ -10,14 +10,14 @@ namespace inlay {
 namespace {
 
 int32_t most_likely(std::span<const float> logits) {
-    size_t best = 0;
+    int32_t best = Sampler::kNoToken;
     float best_logit = -INFINITY;
     for (size_t i = 0; i < logits.size(); ++i)
         if (logits[i] > best_logit) {
             best_logit = logits[i];
-            best = i;
+            best = static_cast<int32_t>(i);
         }
-    return static_cast<int32_t>(best);
+    return best;
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ int32_t Sampler::sample(std::span<const float> logits, const SamplingOptions& op
     candidates_.reserve(logits.size());
     for (size_t i = 0; i < logits.size(); ++i)
         if (logits[i] > -INFINITY) candidates_.push_back({static_cast<int32_t>(i), logits[i]});
-    if (candidates_.empty()) return 0;
+    if (candidates_.empty()) return kNoToken;
     keep_top_k(options.top_k);
     weigh(options.temperature);
     keep_likely(options.top_p, options.min_p);

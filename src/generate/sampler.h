@@ -19,7 +19,10 @@ struct SamplingOptions {
 
 class Sampler {
 public:
-    // `position` is that of the token to be chosen. logits: [n_vocabulary]; NaN counts as impossible.
+    static constexpr int32_t kNoToken = -1;
+
+    // `position` is that of the token to be chosen. logits: [n_vocabulary]; NaN counts as impossible. kNoToken when
+    // none is possible.
     int32_t sample(std::span<const float> logits, const SamplingOptions& options, uint64_t position);
 
 private:

@@ -72,17 +72,21 @@ Decoder::Decoder(ModelSpec spec, const GgufFile& file, const ByteSource& source,
     backend_.prepare_scratch(step_shape(spec_, max_step_rows));
 }
 
-bool Decoder::forward(const StepRows& rows, const StepWatch& watch) {
-    const size_t n_rows = rows.tokens.size();
+void Decoder::begin(const StepRows& rows) {
     backend_.begin_positions(rows.sequences, spec_.ropes);
     backend_.embed(embedding_, rows.tokens, spec_.embedding_scale, backend_.activation(Buffer::kHidden));
-    for (uint32_t layer = 0; layer < layers_.size(); ++layer) {
-        if (!watch.wanted()) return false;
-        attention_part(rows, layer);
-        feed_forward_part(n_rows, layers_[layer]);
-    }
-    if (!rows.logits_of.empty()) logits_part(rows);
-    return true;
+}
+
+void Decoder::compute_layer(const StepRows& rows, uint32_t layer) {
+    attention_part(rows, layer);
+    feed_forward_part(rows.tokens.size(), layers_[layer]);
+}
+
+// The residual stream is all that goes from layer to layer.
+void Decoder::keep_rows(std::span<const uint32_t> kept, const StepRows& rows) {
+    const Activation hidden = backend_.activation(Buffer::kHidden);
+    backend_.gather_rows(hidden, kept, hidden);
+    backend_.begin_positions(rows.sequences, spec_.ropes);
 }
 
 void Decoder::attention_part(const StepRows& rows, uint32_t layer) {
@@ -153,11 +157,12 @@ void Decoder::add_to_hidden(Activation in, size_t n_rows, const Contribution& wh
     backend_.add(added, n_rows, hidden);
 }
 
-void Decoder::logits_part(const StepRows& rows) {
+void Decoder::finish(const StepRows& rows) {
+    if (rows.logits_of.empty()) return;
     const Activation gathered = backend_.activation(Buffer::kGathered);  // [n_logits, n_embedding]
     backend_.gather_rows(backend_.activation(Buffer::kHidden), rows.logits_of, gathered);
     backend_.rms_norm(gathered, rows.logits_of.size(), output_norm_, spec_.norm_epsilon, gathered);
-    backend_.output(gathered, rows.logits_of.size(), output_, rows.logits);
+    backend_.output(gathered, output_, rows.logits);
 }
 
 }  // namespace inlay

@@ -1,5 +1,6 @@
-// The forward pass of a decoder-only transformer: one step over the rows of several sequences. It reads a ModelSpec and
-// asks a Backend; it holds no architecture's name.
+// The forward pass of a decoder-only transformer: one step over the rows of several sequences, a layer at a time, so
+// that sequences may leave it between two layers. It reads a ModelSpec and asks a Backend; it holds no architecture's
+// name.
 #pragma once
 
 #include <array>
@@ -17,15 +18,8 @@ namespace inlay {
 struct StepRows {
     std::span<const int32_t> tokens;  // [n_rows]
     std::span<const SequenceRows> sequences;
-    std::span<const uint32_t> logits_of;  // rows whose logits are wanted
-    float* logits;                        // [logits_of.size(), n_vocabulary]
-};
-
-// Asked before each layer; a step that is not wanted any more ends there.
-class StepWatch {
-public:
-    virtual ~StepWatch() = default;
-    virtual bool wanted() const = 0;
+    std::span<const uint32_t> logits_of;  // [n_logits] rows whose logits are wanted
+    std::span<float* const> logits;       // [n_logits] where each goes: [n_vocabulary]
 };
 
 class Decoder {
@@ -40,10 +34,16 @@ public:
 
     const ModelSpec& spec() const { return spec_; }
 
-    // Room for a step that sees positions below n_positions; throws std::bad_alloc. `forward` takes no memory.
+    uint32_t n_layers() const { return static_cast<uint32_t>(layers_.size()); }
+
+    // Room for a step that sees positions below n_positions; throws std::bad_alloc. What follows takes no memory.
     void reserve(size_t n_rows, size_t n_positions) { backend_.reserve_rows(n_rows, n_positions); }
-    // False when the watch ended the step: keys and values of some layers are then not written.
-    bool forward(const StepRows& rows, const StepWatch& watch);
+    // A step: begin, all layers in order, finish.
+    void begin(const StepRows& rows);
+    void compute_layer(const StepRows& rows, uint32_t layer);
+    void finish(const StepRows& rows);
+    // Between two layers: the step goes on with the rows `kept` (ascending) of those it had, which are `rows` now.
+    void keep_rows(std::span<const uint32_t> kept, const StepRows& rows);
 
 private:
     struct Layer {
@@ -64,7 +64,6 @@ private:
     void feed_forward_part(size_t n_rows, const Layer& weights);
     void norm_heads(Activation heads, size_t n_rows, WeightId norm);
     void add_to_hidden(Activation in, size_t n_rows, const Contribution& what);
-    void logits_part(const StepRows& rows);
 
     ModelSpec spec_;
     Backend& backend_;

@@ -20,7 +20,7 @@ FIELD(inlay_engine_options, max_step_tokens, 20, 4);
 FIELD(inlay_engine_options, progress, 24, 8);
 FIELD(inlay_engine_options, progress_user, 32, 8);
 
-STRUCT(inlay_engine_info, 88);
+STRUCT(inlay_engine_info, 96);
 FIELD(inlay_engine_info, struct_size, 0, 4);
 FIELD(inlay_engine_info, n_vocabulary, 4, 4);
 FIELD(inlay_engine_info, n_layers, 8, 4);
@@ -38,6 +38,7 @@ FIELD(inlay_engine_info, n_parameters, 56, 8);
 FIELD(inlay_engine_info, file_bytes, 64, 8);
 FIELD(inlay_engine_info, weight_bytes, 72, 8);
 FIELD(inlay_engine_info, scratch_bytes, 80, 8);
+FIELD(inlay_engine_info, n_steps, 88, 8);
 
 STRUCT(inlay_cache_options, 24);
 FIELD(inlay_cache_options, struct_size, 0, 4);

@@ -198,9 +198,12 @@ TEST_CASE("session calls name what is wrong") {
     options.flags = 2;
     check_refused(set(), INLAY_E_UNSUPPORTED, "flags");
 
-    append(s, {1, 2, 3});
-    refuses(INLAY_E_STATE, "computed", [&](inlay_error** e) { return inlay_session_forward(s, tokens, 2, 0, e); });
-    CHECK(length_of(s) == 3);
+    append(s, std::vector<int32_t>(511, 1));
+    refuses(INLAY_E_STATE, "wait to be computed",
+            [&](inlay_error** e) { return inlay_session_forward(s, tokens, 2, 0, e); });
+    CHECK(length_of(s) == 511);
+    CHECK(inlay_session_forward(s, tokens, 1, 0, nullptr) == INLAY_OK);
+    CHECK(inlay_session_truncate(s, 3, nullptr) == INLAY_OK);
     CHECK(inlay_session_next(s, &chunk, nullptr) == INLAY_OK);
     inlay_session_cancel(nullptr);
     inlay_session_release(nullptr);

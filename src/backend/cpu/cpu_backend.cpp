@@ -10,6 +10,9 @@ namespace {
 
 constexpr size_t kRowGrain = 8;        // rows of one task of a row-wise operation
 constexpr size_t kTasksPerThread = 4;  // products are cut finer than the threads, so that a late thread costs little
+constexpr size_t kTileGroups = 4;
+constexpr size_t kTileWidth = kTileGroups * kernels::kGroupRows;
+constexpr size_t kTileRows = 64;
 
 }  // namespace
 
@@ -95,46 +98,72 @@ void CpuBackend::multiply(Activation in, size_t n_rows, const LinearOutput& outp
         kernels_.multiply_quantized(matrix, quantized_, n_rows, first_group, end_group, bias, output.accumulate,
                                     output.out.data, output.out.n_cols);
     else
-        multiply_twice(n_rows, output, first_group, end_group);
+        multiply_twice(matrix, n_rows, first_group, end_group, bias, output.accumulate,
+                       {output.out.data, output.out.n_cols, {}});
 }
 
-// The products of both parts of the input, then their sum. A few groups at a time, so that the weights come from memory
-// once; the parts of a single row lie behind each other and go over the weights together, as two rows do.
-void CpuBackend::multiply_twice(size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group) {
-    constexpr size_t kGroups = 4;
-    constexpr size_t kRows = 64;
-    constexpr size_t kWidth = kGroups * kernels::kGroupRows;
-    const kernels::PackedMatrix& matrix = weights_.matrix(output.weight);
-    const float* bias = weights_.vector(output.bias);
-    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
+// Calls work(slice, first row, rows, first output) for tiles of at most kTileRows rows and kTileWidth outputs.
+template <typename Work>
+void CpuBackend::for_each_tile(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group, size_t end_group,
+                               const Work& work) {
     const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
-    float parts[2][kRows * kWidth];
-    for (size_t row = 0; row < n_rows; row += kRows) {
-        const size_t rows = std::min(kRows, n_rows - row);
-        for (size_t group = first_group; group < end_group; group += kGroups) {
-            const size_t groups = std::min(kGroups, end_group - group);
+    for (size_t row = 0; row < n_rows; row += kTileRows)
+        for (size_t group = first_group; group < end_group; group += kTileGroups) {
+            const size_t groups = std::min(kTileGroups, end_group - group);
             const size_t first = group * kernels::kGroupRows;
             const size_t n_outputs = std::min(groups * kernels::kGroupRows, matrix.n_rows - first);
             const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
                                               matrix.data + group * group_bytes};
-            if (n_rows == 1) {
-                kernels_.multiply_quantized(slice, quantized_, 2, 0, groups, nullptr, false, parts[0], kRows * kWidth);
-            } else {
-                kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, rows, 0, groups, nullptr, false,
-                                            parts[0], kWidth);
-                kernels_.multiply_quantized(slice, quantized_rest_ + row * row_bytes, rows, 0, groups, nullptr, false,
-                                            parts[1], kWidth);
-            }
-            for (size_t r = 0; r < rows; ++r) {
-                float* y = output.out.data + (row + r) * output.out.n_cols + first;
-                for (size_t i = 0; i < n_outputs; ++i) {
-                    float sum = parts[0][r * kWidth + i] + parts[1][r * kWidth + i];
-                    if (bias) sum += bias[first + i];
-                    y[i] = output.accumulate ? y[i] + sum : sum;
-                }
-            }
+            work(slice, row, std::min(kTileRows, n_rows - row), first);
         }
-    }
+}
+
+// The products of both parts of the input, then their sum. The parts of a single row lie behind each other and go over
+// the weights together, as two rows do.
+void CpuBackend::multiply_twice(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group,
+                                size_t end_group, const float* bias, bool accumulate, const ProductRows& out) {
+    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
+    for_each_tile(matrix, n_rows, first_group, end_group,
+                  [&](const kernels::PackedMatrix& slice, size_t row, size_t rows, size_t first) {
+                      float parts[2][kTileRows * kTileWidth];
+                      const size_t groups = slice.n_groups();
+                      if (n_rows == 1) {
+                          kernels_.multiply_quantized(slice, quantized_, 2, 0, groups, nullptr, false, parts[0],
+                                                      kTileRows * kTileWidth);
+                      } else {
+                          kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, rows, 0, groups, nullptr,
+                                                      false, parts[0], kTileWidth);
+                          kernels_.multiply_quantized(slice, quantized_rest_ + row * row_bytes, rows, 0, groups,
+                                                      nullptr, false, parts[1], kTileWidth);
+                      }
+                      for (size_t r = 0; r < rows; ++r) {
+                          float* y = out[row + r] + first;
+                          for (size_t i = 0; i < slice.n_rows; ++i) {
+                              float sum = parts[0][r * kTileWidth + i] + parts[1][r * kTileWidth + i];
+                              if (bias) sum += bias[first + i];
+                              y[i] = accumulate ? y[i] + sum : sum;
+                          }
+                      }
+                  });
+}
+
+void CpuBackend::multiply_float_to_rows(const kernels::PackedMatrix& matrix, Activation in, size_t n_rows,
+                                        size_t first_group, size_t end_group, const ProductRows& out) {
+    for_each_tile(matrix, n_rows, first_group, end_group,
+                  [&](const kernels::PackedMatrix& slice, size_t row, size_t rows, size_t first) {
+                      float tile[kTileRows * kTileWidth];
+                      kernels_.multiply_float(slice, in.data + row * in.n_cols, in.n_cols, rows, 0, slice.n_groups(),
+                                              nullptr, false, tile, kTileWidth);
+                      for (size_t r = 0; r < rows; ++r)
+                          std::memcpy(out[row + r] + first, tile + r * kTileWidth, slice.n_rows * sizeof(float));
+                  });
+}
+
+// A few tasks a thread, as many groups each as that takes.
+size_t CpuBackend::groups_per_task(size_t n_groups) const {
+    const size_t n_tasks_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * kTasksPerThread;
+    return std::max((n_groups + n_tasks_wanted - 1) / n_tasks_wanted,
+                    (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks);
 }
 
 void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
@@ -148,11 +177,8 @@ void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutp
     }
     if (any_quantized) quantize(in, n_rows, precision);
 
-    const size_t n_tasks_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * kTasksPerThread;
-    const size_t groups_per_task = std::max((n_groups + n_tasks_wanted - 1) / n_tasks_wanted,
-                                            (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks);
     // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
-    workers_.run_ranges(n_groups, groups_per_task, [&](size_t first, size_t end) {
+    workers_.run_ranges(n_groups, groups_per_task(n_groups), [&](size_t first, size_t end) {
         size_t begin_of_output = 0;
         for (const LinearOutput& output : outputs) {
             const size_t end_of_output = begin_of_output + weights_.matrix(output.weight).n_groups();
@@ -180,13 +206,21 @@ void CpuBackend::add(Activation in, size_t n_rows, Activation to) {
 
 void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) {
     for (size_t i = 0; i < rows.size(); ++i)
-        std::memcpy(out.data + i * out.n_cols, in.data + rows[i] * in.n_cols, in.n_cols * sizeof(float));
+        if (out.data + i * out.n_cols != in.data + rows[i] * in.n_cols)
+            std::memcpy(out.data + i * out.n_cols, in.data + rows[i] * in.n_cols, in.n_cols * sizeof(float));
 }
 
-void CpuBackend::output(Activation in, size_t n_rows, WeightId matrix, float* logits) {
-    const LinearOutput head{
-        matrix, kNoWeight, {logits, weights_.matrix(matrix).n_rows}, false, InputPrecision::kDouble};
-    linear(in, n_rows, {&head, 1});
+void CpuBackend::output(Activation in, WeightId weight, std::span<float* const> logits) {
+    const kernels::PackedMatrix& matrix = weights_.matrix(weight);
+    const bool quantized = is_quantized_product(weight);
+    const ProductRows out{nullptr, 0, logits};
+    if (quantized) quantize(in, logits.size(), InputPrecision::kDouble);
+    workers_.run_ranges(matrix.n_groups(), groups_per_task(matrix.n_groups()), [&](size_t first, size_t end) {
+        if (quantized)
+            multiply_twice(matrix, logits.size(), first, end, nullptr, false, out);
+        else
+            multiply_float_to_rows(matrix, in, logits.size(), first, end, out);
+    });
 }
 
 }  // namespace inlay

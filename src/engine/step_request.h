@@ -1,0 +1,46 @@
+// What a session wants from a step, and what came of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "cache/cache.h"
+
+namespace inlay {
+
+// A session's place in the scheduler; outlives its requests. Guarded by the scheduler's mutex.
+struct StepSeat {
+    uint64_t last_step = 0;      // the last step that the session took part in; 0: none
+    uint64_t waiting_since = 0;  // arrival number of its request, kept while it is passed over
+    bool passed_over = false;    // a step had no room for it: the next one serves it first
+    bool is_waiting = false;     // in the queue or in the step
+};
+
+enum class StepOutcome : uint8_t {
+    kNotServed,  // the step had no room for it
+    kDone,
+    kCancelled,
+    kCacheFull,
+    kOutOfMemory
+};
+
+struct StepRequest {
+    Cache* cache = nullptr;
+    Sequence* sequence = nullptr;
+    StepSeat* seat = nullptr;
+    const std::atomic<bool>* cancelled = nullptr;
+    uint32_t n_tokens = 0;     // uncomputed tokens to be computed; a step may do a part of them
+    bool in_one_step = false;  // never a part
+    uint32_t n_logits = 0;     // of the last rows, wanted once the last token is computed
+    float* logits = nullptr;   // [n_logits, n_vocabulary]
+
+    // Written by the scheduler.
+    StepOutcome outcome = StepOutcome::kNotServed;
+    uint32_t n_computed = 0;
+    BlockNeed need;                   // with kCacheFull
+    struct StepCall* call = nullptr;  // of the thread that asked
+
+    bool is_cancelled() const { return cancelled->load(std::memory_order_relaxed); }
+};
+
+}  // namespace inlay
