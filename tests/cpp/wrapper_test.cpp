@@ -198,6 +198,24 @@ TEST_CASE("a canceller outlives the session's owner", "[cpp]") {
     canceller.cancel();
 }
 
+TEST_CASE("one step of several sessions", "[cpp]") {
+    const inlay::Engine engine(kModel, one_thread());
+    const inlay::Cache cache(engine);
+    inlay::Session first(cache), second(cache), empty(cache);
+    first.append(kPrompt);
+    second.append({4, 5});
+    const std::vector<inlay::StepResult> results = inlay::step({&first, &empty, &second});
+    REQUIRE(results.size() == 3);
+    CHECK(results[0].chunk.size() == 1);
+    CHECK(results[1].status == INLAY_E_STATE);
+    CHECK_FALSE(results[1].error.empty());
+    CHECK(results[2].status == INLAY_OK);
+    CHECK(results[2].error.empty());
+    CHECK(engine.info().n_steps == 1);
+    CHECK_THROWS_AS(inlay::step({&first, nullptr}), inlay::Error);
+    CHECK(inlay::step({}).empty());
+}
+
 TEST_CASE("logits of a forward pass", "[cpp]") {
     const inlay::Engine engine(kModel, one_thread());
     inlay::CacheOptions options;
