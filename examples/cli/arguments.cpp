@@ -1,19 +1,37 @@
 #include "arguments.h"
 
-#include <cerrno>
-#include <charconv>
-#include <cstdio>
-#include <cstring>
-#include <memory>
-
 #include "choice.h"
+#include "input_file.h"
+#include "number_option.h"
 #include "progress_bar.h"
+#include "token_ids.h"
 
 namespace cli {
 
+CLI::Option* add_name(CLI::App& app, const std::string& option, std::string& target, const std::string& description) {
+    const auto store = [option, &target](const CLI::results_t& given) {
+        if (given.front().empty()) throw CLI::ValidationError(option, "must not be empty");
+        target = given.front();
+        return true;
+    };
+    return app.add_option(option, store, description)->type_name("FILE");
+}
+
+CLI::Option* add_input_file(CLI::App& app, std::string& target) {
+    return add_name(app, "-f,--file", target, "File of text; -: stdin");
+}
+
+CLI::Option* add_context(CLI::App& app, std::uint32_t& n_tokens) {
+    return add_number(app, "--ctx", n_tokens, {0, kMostTokens}, "Most tokens of the sequence; 0: the model's context");
+}
+
+CLI::Option* add_threads(CLI::App& app, std::uint32_t& n_threads) {
+    return add_number(app, "--threads", n_threads, {0, 256},
+                      "Compute threads, at most 256; 0: one per available processor");
+}
+
 void ModelArguments::add_to(CLI::App& app) {
-    app.add_option("MODEL", path, "Model file (GGUF)")->required();
-    app.add_flag("--json", json, "Print one JSON object");
+    add_name(app, "MODEL", path, "Model file (GGUF)")->required();
 }
 
 inlay::Engine ModelArguments::open_vocabulary() const {
@@ -23,23 +41,24 @@ inlay::Engine ModelArguments::open_vocabulary() const {
 }
 
 void ComputeArguments::add_to(CLI::App& app) {
-    app.add_option("--threads", n_threads, "Compute threads; 0: one per available processor")->capture_default_str();
+    add_threads(app, n_threads);
     add_choice(app, "--compute", compute, kComputeModes, "Activations: 8 bits beside quantised weights, or f32");
     add_choice(app, "--instructions", instruction_set, kInstructionSets, "Kernels to use; all give the same result")
         ->group("Advanced");
 }
 
-inlay::Engine ComputeArguments::open(const ModelArguments& model, const Interrupt& interrupt,
+inlay::Engine ComputeArguments::open(const ModelArguments& model, const Interrupt& interrupt, bool show_progress,
                                      std::uint32_t max_step_tokens) const {
     inlay::EngineOptions options;
     options.n_threads = n_threads;
     options.compute = compute;
     options.instruction_set = instruction_set;
     options.max_step_tokens = max_step_tokens;
-    ProgressBar bar;
+    ProgressBar bar(show_progress);
     return inlay::Engine(model.path, options, [&](std::uint64_t done, std::uint64_t total) {
+        interrupt.check("the model was not loaded");
         bar.show(done, total);
-        return !interrupt.requested();
+        return true;
     });
 }
 
@@ -56,53 +75,29 @@ inlay::Cache CacheArguments::create(const inlay::Engine& engine, std::uint64_t n
     return inlay::Cache(engine, options);
 }
 
+std::vector<std::int32_t> Prompt::tokens(const inlay::Engine& engine) const {
+    std::vector<std::int32_t> tokens = ids ? *ids : engine.tokenize(text, text_flags);
+    if (tokens.empty()) throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "the prompt has no tokens");
+    return tokens;
+}
+
 void PromptArguments::add_to(CLI::App& app) {
-    CLI::Option_group* sources = app.add_option_group("Prompt", "Exactly one of:");
+    CLI::Option_group* sources = app.add_option_group("Prompt");
     sources->add_option("-p,--prompt", text, "Text");
-    sources->add_option("-f,--file", file, "File of text; -: stdin");
-    sources->add_option("--ids", ids, "Token ids, as they are: LIST with commas or spaces, or @FILE");
+    add_input_file(*sources, file);
+    add_name(*sources, "--ids", ids, "Token ids, as they are: " + std::string(kTokenIdsFormat))->type_name("LIST");
     sources->require_option(1);
     app.add_flag("--special", special, "Text that spells a special token becomes it");
 }
 
-std::vector<std::int32_t> PromptArguments::tokens(const inlay::Engine& engine) const {
-    if (!ids.empty()) return parse_ids(ids);
-    const std::uint32_t flags = INLAY_TEXT_ADD_SPECIAL | (special ? INLAY_TEXT_PARSE_SPECIAL : 0u);
-    return engine.tokenize(file.empty() ? text : read_file(file), flags);
-}
-
-std::string read_file(const std::string& path) {
-    const auto fail = [&] { throw inlay::Error(INLAY_E_IO, (path + ": " + std::strerror(errno)).c_str()); };
-    struct Close {
-        void operator()(std::FILE* file) const {
-            if (file != stdin) std::fclose(file);
-        }
-    };
-    const std::unique_ptr<std::FILE, Close> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
-    if (!file) fail();
-    std::string bytes;
-    char part[1 << 16];
-    while (const std::size_t n = std::fread(part, 1, sizeof part, file.get())) bytes.append(part, n);
-    if (std::ferror(file.get())) fail();
-    return bytes;
-}
-
-std::vector<std::int32_t> parse_ids(const std::string& list) {
-    const bool in_file = !list.empty() && list.front() == '@';
-    const std::string source = in_file ? read_file(list.substr(1)) : list;
-    std::vector<std::int32_t> ids;
-    for (const char *at = source.data(), *const end = at + source.size(); at != end;) {
-        if (std::strchr(", \t\r\n[]", *at)) {
-            ++at;
-            continue;
-        }
-        std::int32_t id = 0;
-        const std::from_chars_result result = std::from_chars(at, end, id);
-        if (result.ec != std::errc{}) throw CLI::ValidationError("--ids", "not a list of token ids: " + list);
-        ids.push_back(id);
-        at = result.ptr;
-    }
-    return ids;
+Prompt PromptArguments::read() const {
+    Prompt prompt;
+    if (!ids.empty())
+        prompt.ids = parse_ids(ids);
+    else
+        prompt.text = file.empty() ? text : read_file(file);
+    prompt.text_flags = INLAY_TEXT_ADD_SPECIAL | (special ? INLAY_TEXT_PARSE_SPECIAL : 0u);
+    return prompt;
 }
 
 }  // namespace cli

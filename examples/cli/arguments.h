@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,10 +13,17 @@
 
 namespace cli {
 
-// The model file; --json, which every command takes, comes with it.
+// Adds an option that takes the name of a file, or another text that is not empty.
+CLI::Option* add_name(CLI::App& app, const std::string& option, std::string& target, const std::string& description);
+
+// The name of a file to read; "-" is stdin.
+CLI::Option* add_input_file(CLI::App& app, std::string& target);
+
+CLI::Option* add_context(CLI::App& app, std::uint32_t& n_tokens);
+CLI::Option* add_threads(CLI::App& app, std::uint32_t& n_threads);
+
 struct ModelArguments {
     std::string path;
-    bool json = false;
 
     void add_to(CLI::App& app);
     inlay::Engine open_vocabulary() const;
@@ -28,8 +35,8 @@ struct ComputeArguments {
     std::int32_t instruction_set = INLAY_INSTRUCTIONS_BEST;
 
     void add_to(CLI::App& app);
-    // Loads the weights. `max_step_tokens` of 0 is the library's default; Ctrl-C gives up.
-    inlay::Engine open(const ModelArguments& model, const Interrupt& interrupt,
+    // Loads the weights; Ctrl-C gives up. `max_step_tokens` of 0 is the library's default.
+    inlay::Engine open(const ModelArguments& model, const Interrupt& interrupt, bool show_progress,
                        std::uint32_t max_step_tokens = 0) const;
 };
 
@@ -41,6 +48,16 @@ struct CacheArguments {
     inlay::Cache create(const inlay::Engine& engine, std::uint64_t n_tokens, std::uint32_t flags) const;
 };
 
+// A text that a model's tokenizer has yet to see, or ids in its place.
+struct Prompt {
+    std::string text;
+    std::uint32_t text_flags = 0;
+    std::optional<std::vector<std::int32_t>> ids;
+
+    // INLAY_E_INVALID_ARGUMENT when there are none.
+    std::vector<std::int32_t> tokens(const inlay::Engine& engine) const;
+};
+
 // Tokens as text on the command line, as text in a file, or as ids.
 struct PromptArguments {
     std::string text;
@@ -49,13 +66,8 @@ struct PromptArguments {
     bool special = false;
 
     void add_to(CLI::App& app);  // exactly one of them must be given
-    std::vector<std::int32_t> tokens(const inlay::Engine& engine) const;
+    // Reads what was given. To be called before a model is loaded: what cannot be read is told at once.
+    Prompt read() const;
 };
-
-// The bytes of a file; "-" is stdin. INLAY_E_IO when it cannot be read.
-std::string read_file(const std::string& path);
-
-// Ids separated by commas or spaces, in brackets or not; "@FILE": those in a file. CLI::ValidationError for others.
-std::vector<std::int32_t> parse_ids(const std::string& list);
 
 }  // namespace cli

@@ -11,6 +11,7 @@
 #include "arguments.h"
 #include "choice.h"
 #include "command.h"
+#include "number_option.h"
 #include "report.h"
 
 namespace cli {
@@ -20,10 +21,12 @@ struct BenchArguments {
     ModelArguments model;
     ComputeArguments compute;
     CacheArguments cache;
-    std::size_t n_prompt = 512;
-    std::size_t n_generate = 128;
-    std::size_t n_depth = 0;
-    std::size_t n_repetitions = 5;
+    std::uint32_t n_prompt = 512;
+    std::uint32_t n_generate = 128;
+    std::uint32_t n_depth = 0;
+    std::uint32_t n_repetitions = 5;
+
+    std::uint64_t n_tokens() const { return std::uint64_t{n_depth} + std::max(n_prompt, n_generate); }
 };
 
 class Bench {
@@ -93,24 +96,30 @@ void print_summary(const char* what, std::size_t n_tokens, std::size_t n_depth, 
                 summary.median, runs.size(), summary.minimum, summary.maximum);
 }
 
-int bench(const BenchArguments& arguments) {
+void check(const BenchArguments& arguments) {
+    if (arguments.n_prompt == 0 && arguments.n_generate == 0)
+        throw CLI::ValidationError("--prompt, --gen", "with 0 for both there is nothing to measure");
+    if (arguments.n_tokens() > kMostTokens)
+        throw CLI::ValidationError("--depth", "is more than a session holds together with what is measured");
+}
+
+int bench(const BenchArguments& arguments, bool json) {
+    check(arguments);
     Interrupt interrupt;
-    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt);
+    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
     const inlay::EngineInfo info = engine.info();
-    const std::size_t n_tokens = arguments.n_depth + std::max(arguments.n_prompt, arguments.n_generate);
-    if (n_tokens == 0) throw CLI::ValidationError("--prompt, --gen", "there is nothing to measure");
-    const inlay::Cache cache = arguments.cache.create(engine, n_tokens, INLAY_CACHE_NO_REUSE);
+    const inlay::Cache cache = arguments.cache.create(engine, arguments.n_tokens(), INLAY_CACHE_NO_REUSE);
     inlay::SessionOptions options;
-    options.context_tokens = static_cast<std::uint32_t>(n_tokens);
+    options.context_tokens = static_cast<std::uint32_t>(arguments.n_tokens());
     inlay::Session session(cache, options);
     interrupt.watch(session);
 
     Bench bench(session, info);
     std::vector<double> prefill, decode;
-    for (std::size_t repetition = 0; repetition <= arguments.n_repetitions; ++repetition) {
+    for (std::uint32_t repetition = 0; repetition <= arguments.n_repetitions; ++repetition) {
         const bool measured = repetition > 0;  // the first one warms up
         session.reset();
-        interrupt.check();
+        interrupt.check("the measurement is not complete");
         if (measured) bench.compute(arguments.n_depth, bench.largest_step());
         if (arguments.n_prompt) {
             const double rate = bench.tokens_per_second(arguments.n_prompt, bench.largest_step());
@@ -122,7 +131,7 @@ int bench(const BenchArguments& arguments) {
         }
     }
 
-    if (!arguments.model.json) {
+    if (!json) {
         print_summary("prefill", arguments.n_prompt, arguments.n_depth, prefill);
         print_summary("decode", arguments.n_generate, arguments.n_depth, decode);
         return kExitSuccess;
@@ -152,16 +161,13 @@ Command add_bench(CLI::App& app) {
     CLI::App* command = app.add_subcommand("bench", "Measure tokens per second");
     const auto arguments = std::make_shared<BenchArguments>();
     arguments->model.add_to(*command);
-    command->add_option("--prompt", arguments->n_prompt, "Tokens of the prompt; 0: do not measure")
-        ->capture_default_str();
-    command->add_option("--gen", arguments->n_generate, "Tokens to generate; 0: do not measure")->capture_default_str();
-    command->add_option("--depth", arguments->n_depth, "Tokens before those measured")->capture_default_str();
-    command->add_option("--reps", arguments->n_repetitions, "Repetitions")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
+    add_number(*command, "--prompt", arguments->n_prompt, {0, kMostTokens}, "Tokens of the prompt; 0: do not measure");
+    add_number(*command, "--gen", arguments->n_generate, {0, kMostTokens}, "Tokens to generate; 0: do not measure");
+    add_number(*command, "--depth", arguments->n_depth, {0, kMostTokens}, "Tokens before those measured");
+    add_number(*command, "--reps", arguments->n_repetitions, {1, 1'000'000}, "Repetitions, at least 1");
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);
-    return {command, [arguments] { return bench(*arguments); }};
+    return {command, [arguments](bool json) { return bench(*arguments, json); }};
 }
 
 }  // namespace cli

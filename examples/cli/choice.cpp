@@ -24,25 +24,17 @@ std::string choice_name(const Choices& choices, std::int32_t value) {
 
 CLI::Option* add_choice(CLI::App& app, const std::string& option, std::int32_t& target, const Choices& choices,
                         const std::string& description) {
-    std::vector<std::string> names;
-    std::string joined;
-    for (const Choice& choice : choices) {
-        names.emplace_back(choice.name);
-        joined += (joined.empty() ? "" : "|") + names.back();
-    }
-    const auto store = [&target, &choices](const std::string& name) {
+    std::string names;
+    for (const Choice& choice : choices) names += (names.empty() ? "" : "|") + std::string(choice.name);
+    const auto store = [option, names, &target, &choices](const CLI::results_t& given) {
         for (const Choice& choice : choices)
-            if (name == choice.name) target = choice.value;
+            if (given.front() == choice.name) {
+                target = choice.value;
+                return true;
+            }
+        throw CLI::ValidationError(option, "'" + given.front() + "' is not one of " + names);
     };
-    const auto one_of = [names, joined](const std::string& name) {
-        for (const std::string& known : names)
-            if (name == known) return std::string();
-        return name + " is not one of " + joined;
-    };
-    return app.add_option_function<std::string>(option, store, description)
-        ->type_name(joined)
-        ->default_str(choice_name(choices, target))
-        ->check(CLI::Validator(one_of, "", ""));
+    return app.add_option(option, store, description)->type_name(names)->default_str(choice_name(choices, target));
 }
 
 }  // namespace cli

@@ -14,8 +14,8 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
 struct Command {
-    CLI::App* app;                 // the subcommand, as parsed
-    std::function<int()> execute;  // runs it; returns an exit status or throws
+    CLI::App* app;                          // the subcommand, as parsed
+    std::function<int(bool json)> execute;  // runs it; returns an exit status or throws
 };
 
 Command add_run(CLI::App& app);

@@ -1,9 +1,7 @@
 // inlay info: what a model file says about itself, and what it will take in memory. Loads no weights.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 
 #include "arguments.h"
 #include "choice.h"
@@ -27,6 +25,11 @@ struct Description {
     std::string vocabulary_error, estimate_error;
 };
 
+// A model that the library does not run, or a file with a vocabulary alone.
+bool has_no_estimate(const inlay::Engine& vocabulary, const inlay::Error& error) {
+    return error.code() == INLAY_E_UNSUPPORTED || (error.code() == INLAY_E_FORMAT && vocabulary.info().n_tensors == 0);
+}
+
 Description describe(const InfoArguments& arguments) {
     Description description;
     try {
@@ -42,25 +45,24 @@ Description describe(const InfoArguments& arguments) {
     try {
         description.estimate = inlay::estimate_memory(arguments.model.path, options);
     } catch (const inlay::Error& error) {
-        // A file with a vocabulary alone has no weights to estimate.
-        if (!description.vocabulary) throw;
+        if (!description.vocabulary || !has_no_estimate(*description.vocabulary, error)) throw;
         description.estimate_error = error.what();
     }
     return description;
 }
 
 Json to_json(const Description& description, const InfoArguments& arguments) {
-    std::error_code ignored;
-    Json result = {{"model", arguments.model.path},
-                   {"file_bytes", std::filesystem::file_size(arguments.model.path, ignored)}};
+    Json result = {{"model", arguments.model.path}};
     if (description.vocabulary) {
         const inlay::EngineInfo model = description.vocabulary->info();
+        result["file_bytes"] = model.file_bytes;
         result["vocabulary"] = model.n_vocabulary;
         result["tensors"] = model.n_tensors;
         result["parameters"] = model.n_parameters;
         Json& metadata = result["metadata"] = Json::object();
         for (const auto& [key, value] : description.vocabulary->metadata()) metadata[key] = value;
     } else {
+        result["vocabulary"] = nullptr;
         result["vocabulary_error"] = description.vocabulary_error;
     }
     if (description.estimate) {
@@ -92,9 +94,9 @@ void print_lines(const Json& object, const std::string& indent) {
     }
 }
 
-int info(const InfoArguments& arguments) {
+int info(const InfoArguments& arguments, bool json) {
     const Json result = to_json(describe(arguments), arguments);
-    if (arguments.model.json)
+    if (json)
         print_json(result);
     else
         print_lines(result, "");
@@ -107,12 +109,10 @@ Command add_info(CLI::App& app) {
     CLI::App* command = app.add_subcommand("info", "Show a model's metadata and what it will take in memory");
     const auto arguments = std::make_shared<InfoArguments>();
     arguments->model.add_to(*command);
-    command->add_option("--ctx", arguments->context_tokens, "Tokens of one sequence; 0: the model's context")
-        ->capture_default_str();
+    add_context(*command, arguments->context_tokens);
     arguments->cache.add_to(*command);
-    command->add_option("--threads", arguments->n_threads, "Compute threads; 0: one per available processor")
-        ->capture_default_str();
-    return {command, [arguments] { return info(*arguments); }};
+    add_threads(*command, arguments->n_threads);
+    return {command, [arguments](bool json) { return info(*arguments, json); }};
 }
 
 }  // namespace cli

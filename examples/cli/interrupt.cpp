@@ -40,8 +40,8 @@ bool Interrupt::requested() const {
     return interrupted;
 }
 
-void Interrupt::check() const {
-    if (interrupted) throw inlay::Error(INLAY_E_CANCELLED, "interrupted");
+void Interrupt::check(const char* sentence) const {
+    if (interrupted) throw inlay::Error(INLAY_E_CANCELLED, sentence);
 }
 
 }  // namespace cli

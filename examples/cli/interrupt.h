@@ -20,8 +20,9 @@ public:
     void watch(const inlay::Session& session);
 
     bool requested() const;
-    // Throws INLAY_E_CANCELLED when requested: for loops, since reset and truncate clear a session's own request.
-    void check() const;
+    // Throws INLAY_E_CANCELLED with the sentence when requested: while there is no session yet, and in loops, since
+    // reset and truncate clear a session's own request.
+    void check(const char* sentence) const;
 
 private:
     std::optional<inlay::Canceller> canceller_;

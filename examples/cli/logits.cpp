@@ -7,6 +7,7 @@
 #include "arguments.h"
 #include "command.h"
 #include "npy_file.h"
+#include "number_option.h"
 #include "report.h"
 #include "token_rows.h"
 
@@ -20,18 +21,24 @@ struct LogitsArguments {
     PromptArguments prompt;
     std::string out;
     std::uint32_t n_chunk = 0;
-    std::size_t first = 0;
+    std::uint32_t first = 0;
 };
 
-int logits(const LogitsArguments& arguments) {
-    Interrupt interrupt;
-    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, arguments.n_chunk);
-    const inlay::EngineInfo info = engine.info();
-    const std::vector<std::int32_t> tokens = arguments.prompt.tokens(engine);
+void check_output(const LogitsArguments& arguments, bool json) {
+    if (json && arguments.out == kStdout) throw CLI::ValidationError("--out", "stdout is taken by --json");
     if (std::error_code error; std::filesystem::equivalent(arguments.model.path, arguments.out, error))
         throw CLI::ValidationError("--out", "is the model file itself");
-    if (tokens.empty()) throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "there are no tokens to compute");
-    if (arguments.first >= tokens.size()) throw CLI::ValidationError("--from", "beyond the last row");
+}
+
+int logits(const LogitsArguments& arguments, bool json) {
+    check_output(arguments, json);
+    const Prompt prompt = arguments.prompt.read();
+    Interrupt interrupt;
+    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json, arguments.n_chunk);
+    const inlay::EngineInfo info = engine.info();
+    const std::vector<std::int32_t> tokens = prompt.tokens(engine);
+    if (arguments.first >= tokens.size())
+        throw CLI::ValidationError("--from", "the last row is " + std::to_string(tokens.size() - 1));
 
     const inlay::Cache cache = arguments.cache.create(engine, tokens.size(), INLAY_CACHE_NO_REUSE);
     inlay::SessionOptions options;
@@ -45,7 +52,7 @@ int logits(const LogitsArguments& arguments) {
     for_each_row(session, tokens.data(), tokens.size(), arguments.first, n_chunk,
                  [&](std::size_t, const float* row, std::size_t) { file.write_row(row); });
     file.finish();
-    if (arguments.model.json)
+    if (json)
         print_json({{"file", arguments.out},
                     {"rows", n_rows},
                     {"vocabulary", info.n_vocabulary},
@@ -62,12 +69,13 @@ Command add_logits(CLI::App& app) {
     const auto arguments = std::make_shared<LogitsArguments>();
     arguments->model.add_to(*command);
     arguments->prompt.add_to(*command);
-    command->add_option("--out", arguments->out, "NumPy file to write: f32 [tokens, vocabulary]")->required();
-    command->add_option("--from", arguments->first, "First row to write")->capture_default_str();
-    command->add_option("--chunk", arguments->n_chunk, "Tokens computed at a time; the result is the same");
+    add_name(*command, "--out", arguments->out, "NumPy file to write, f32 [tokens, vocabulary]; -: stdout")->required();
+    add_number(*command, "--from", arguments->first, {0, kMostTokens}, "First row to write");
+    add_number(*command, "--chunk", arguments->n_chunk, {0, kMostStepTokens},
+               "Tokens computed at a time, at most 4096; the result is the same");
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);
-    return {command, [arguments] { return logits(*arguments); }};
+    return {command, [arguments](bool json) { return logits(*arguments, json); }};
 }
 
 }  // namespace cli

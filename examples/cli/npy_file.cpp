@@ -19,12 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string followed(const std::string& path) {
+    if (path == kStdout) return path;
     std::error_code error;
     const fs::path target = fs::canonical(path, error);
     return error ? path : target.string();
 }
 
 std::string name_until_whole(const std::string& path) {
+    if (path == kStdout) return path;
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (fs::exists(status) && !fs::is_regular_file(status)) return path;
@@ -37,7 +39,7 @@ NpyFile::NpyFile(const std::string& path, std::size_t n_rows, std::size_t n_colu
     : path_(followed(path)),
       open_path_(name_until_whole(path_)),
       n_columns_(n_columns),
-      file_(std::fopen(open_path_.c_str(), "wb")) {
+      file_(path_ == kStdout ? stdout : std::fopen(open_path_.c_str(), "wb")) {
     if (!file_) fail();
     constexpr std::size_t kPrefix = 10;  // magic, version, length of the header
     constexpr std::size_t kAlignment = 64;
@@ -54,7 +56,7 @@ NpyFile::NpyFile(const std::string& path, std::size_t n_rows, std::size_t n_colu
 }
 
 NpyFile::~NpyFile() {
-    if (!file_) return;
+    if (!file_ || file_ == stdout) return;
     std::fclose(file_);
     if (open_path_ != path_) std::remove(open_path_.c_str());
 }
@@ -66,7 +68,7 @@ void NpyFile::write_row(const float* values) {
 void NpyFile::finish() {
     if (std::fflush(file_) != 0) fail();
     if (open_path_ != path_ && std::rename(open_path_.c_str(), path_.c_str()) != 0) fail();
-    if (std::fclose(std::exchange(file_, nullptr)) != 0) fail();
+    if (file_ != stdout && std::fclose(std::exchange(file_, nullptr)) != 0) fail();
 }
 
 void NpyFile::write(const void* bytes, std::size_t n_bytes) {

@@ -1,6 +1,6 @@
 // A NumPy file (.npy, version 1.0) of f32 values [n_rows, n_columns], written row by row. It grows beside its place
 // under a name of its own and takes the place when it is whole: an error leaves what was there before. What is no
-// regular file, as a pipe, is written as it comes.
+// regular file, as stdout or a pipe, is written as it comes.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,9 @@
 #include <string>
 
 namespace cli {
+
+// The path that stands for stdout.
+inline constexpr const char* kStdout = "-";
 
 class NpyFile {
 public:

@@ -13,6 +13,8 @@
 
 #include "arguments.h"
 #include "command.h"
+#include "input_file.h"
+#include "number_option.h"
 #include "report.h"
 #include "token_rows.h"
 
@@ -24,8 +26,8 @@ struct PerplexityArguments {
     ComputeArguments compute;
     CacheArguments cache;
     std::string file;
-    std::size_t n_context = 0;
-    std::size_t stride = 0;
+    std::uint32_t n_context = 0;  // 0: not given, as the next
+    std::uint32_t stride = 0;
 };
 
 // Tokens of the text from `begin` to `end`; those from `score_from` on are scored.
@@ -70,53 +72,74 @@ std::int32_t leading_token(const inlay::Engine& engine) {
     return !added.empty() && added.front() == bos ? bos : -1;
 }
 
-int perplexity(const PerplexityArguments& arguments) {
+// The windows of a text, by the definition that was asked for.
+struct Plan {
+    std::size_t n_context;  // tokens of a whole window
+    std::vector<Window> windows;
+    std::int32_t leading;  // takes the place of each window's first token; -1: none
+};
+
+void check_stride(std::uint32_t stride, std::uint32_t n_context) {
+    if (stride >= n_context)
+        throw CLI::ValidationError("--stride", "must be smaller than the window of " + std::to_string(n_context));
+}
+
+Plan plan(const PerplexityArguments& arguments, std::size_t n_tokens, const inlay::Engine& engine) {
+    if (arguments.stride) {
+        const std::uint32_t n_context = arguments.n_context ? arguments.n_context : engine.info().context_tokens;
+        check_stride(arguments.stride, n_context);
+        return {n_context, sliding(n_tokens, n_context, arguments.stride), -1};
+    }
+    if (arguments.n_context) {
+        if (arguments.n_context > n_tokens)
+            throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "the text has fewer tokens than --ctx");
+        return {arguments.n_context, chunks(n_tokens, arguments.n_context), leading_token(engine)};
+    }
+    return {n_tokens, one_context(n_tokens), -1};
+}
+
+// The sum of -ln p over the scored tokens of a window, which the session computes from its beginning.
+double score(inlay::Session& session, const std::vector<std::int32_t>& tokens, std::size_t score_from,
+             std::size_t n_chunk) {
+    double sum = 0;
+    // The row before a token predicts it, and nothing is asked of the last token's row.
+    for_each_row(session, tokens.data(), tokens.size() - 1, score_from - 1, n_chunk,
+                 [&](std::size_t index, const float* row, std::size_t n_vocabulary) {
+                     sum += negative_log_likelihood(row, n_vocabulary, tokens[index + 1]);
+                 });
+    return sum;
+}
+
+int perplexity(const PerplexityArguments& arguments, bool json) {
+    if (arguments.n_context) check_stride(arguments.stride, arguments.n_context);
+    const std::string bytes = read_file(arguments.file);
     Interrupt interrupt;
-    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt);
-    const inlay::EngineInfo info = engine.info();
-    const std::vector<std::int32_t> text = engine.tokenize(read_file(arguments.file), INLAY_TEXT_ADD_SPECIAL);
-
-    const std::size_t n_context = arguments.n_context ? arguments.n_context
-                                  : arguments.stride  ? info.context_tokens
-                                                      : text.size();
+    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
+    const std::vector<std::int32_t> text = engine.tokenize(bytes, INLAY_TEXT_ADD_SPECIAL);
     if (text.size() < 2) throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "the text has fewer than two tokens");
-    if (n_context > text.size() && !arguments.stride)
-        throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "the text has fewer tokens than --ctx");
-    // The first token of a window is never scored, and a chunk scores its second half: smaller ones would score
-    // nothing.
-    if (n_context < 4) throw CLI::ValidationError("--ctx", "a window needs at least 4 tokens");
-    if (arguments.stride >= n_context) throw CLI::ValidationError("--stride", "must be smaller than the window");
-    const bool in_chunks = arguments.n_context != 0 && arguments.stride == 0;
-    const std::vector<Window> windows = in_chunks          ? chunks(text.size(), n_context)
-                                        : arguments.stride ? sliding(text.size(), n_context, arguments.stride)
-                                                           : one_context(text.size());
-    const std::int32_t leading = in_chunks ? leading_token(engine) : -1;
+    const auto [n_context, windows, leading] = plan(arguments, text.size(), engine);
 
-    const inlay::Cache cache = arguments.cache.create(engine, n_context, INLAY_CACHE_NO_REUSE);
+    const std::size_t n_longest = std::min(n_context, text.size());
+    const inlay::Cache cache = arguments.cache.create(engine, n_longest, INLAY_CACHE_NO_REUSE);
     inlay::SessionOptions options;
-    options.context_tokens = static_cast<std::uint32_t>(n_context);
+    options.context_tokens = static_cast<std::uint32_t>(n_longest);
     inlay::Session session(cache, options);
     interrupt.watch(session);
 
+    const std::size_t n_chunk = chunk_for_logits(engine.info());
     double sum = 0;
     std::size_t n_scored = 0;
-    std::vector<std::int32_t> tokens;
     for (const Window& window : windows) {
-        tokens.assign(text.begin() + static_cast<std::ptrdiff_t>(window.begin),
-                      text.begin() + static_cast<std::ptrdiff_t>(window.end));
+        std::vector<std::int32_t> tokens(text.begin() + static_cast<std::ptrdiff_t>(window.begin),
+                                         text.begin() + static_cast<std::ptrdiff_t>(window.end));
         if (leading >= 0) tokens.front() = leading;
         session.reset();
-        interrupt.check();
-        // The row before a token predicts it, and nothing is asked of the last token's row.
-        const std::size_t first_row = window.score_from - window.begin - 1;
-        for_each_row(session, tokens.data(), tokens.size() - 1, first_row, chunk_for_logits(info),
-                     [&](std::size_t index, const float* row, std::size_t n_vocabulary) {
-                         sum += negative_log_likelihood(row, n_vocabulary, tokens[index + 1]);
-                         ++n_scored;
-                     });
+        interrupt.check("not all of the text was measured");
+        sum += score(session, tokens, window.score_from - window.begin, n_chunk);
+        n_scored += window.end - window.score_from;
     }
     const double nll = sum / static_cast<double>(n_scored);
-    if (arguments.model.json)
+    if (json)
         print_json({{"nll", nll},
                     {"tokens", n_scored},
                     {"perplexity", std::exp(nll)},
@@ -137,13 +160,16 @@ Command add_perplexity(CLI::App& app) {
     CLI::App* command = app.add_subcommand("perplexity", "Measure how well the model predicts a text");
     const auto arguments = std::make_shared<PerplexityArguments>();
     arguments->model.add_to(*command);
-    command->add_option("-f,--file", arguments->file, "File of text; -: stdin")->required();
-    command->add_option("--ctx", arguments->n_context,
-                        "Windows of this many tokens, second half scored (as llama.cpp); without it: one window");
-    command->add_option("--stride", arguments->stride, "Windows this far apart; each scores what is new in it");
+    add_input_file(*command, arguments->file)->required();
+    add_number(*command, "--ctx", arguments->n_context, {4, kMostTokens},
+               "Windows of this many tokens, second half scored (as llama.cpp); without it: one window")
+        ->default_str("");
+    add_number(*command, "--stride", arguments->stride, {1, kMostTokens},
+               "Windows this far apart; each scores what is new in it")
+        ->default_str("");
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);
-    return {command, [arguments] { return perplexity(*arguments); }};
+    return {command, [arguments](bool json) { return perplexity(*arguments, json); }};
 }
 
 }  // namespace cli

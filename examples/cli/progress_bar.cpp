@@ -14,14 +14,15 @@ constexpr int kWidth = 40;
 
 }  // namespace
 
-ProgressBar::ProgressBar() : start_(std::chrono::steady_clock::now()), terminal_(isatty(STDERR_FILENO) == 1) {}
+ProgressBar::ProgressBar(bool wanted)
+    : start_(std::chrono::steady_clock::now()), visible_(wanted && isatty(STDERR_FILENO) == 1) {}
 
 ProgressBar::~ProgressBar() {
     if (drawn_ >= 0) std::fprintf(stderr, "\r\033[K");
 }
 
 void ProgressBar::show(std::uint64_t done, std::uint64_t total) {
-    if (!terminal_ || total == 0) return;
+    if (!visible_ || total == 0) return;
     if (total < kBigBytes && std::chrono::steady_clock::now() - start_ < kNoticed) return;
     const int percent = static_cast<int>(static_cast<double>(done) * 100.0 / static_cast<double>(total));
     if (percent == drawn_) return;

@@ -8,7 +8,7 @@ namespace cli {
 
 class ProgressBar {
 public:
-    ProgressBar();
+    explicit ProgressBar(bool wanted);
     ~ProgressBar();  // erases the bar
     ProgressBar(const ProgressBar&) = delete;
     ProgressBar& operator=(const ProgressBar&) = delete;
@@ -17,7 +17,7 @@ public:
 
 private:
     std::chrono::steady_clock::time_point start_;
-    bool terminal_;
+    bool visible_;
     int drawn_ = -1;  // per cent on the screen; -1: nothing is
 };
 

@@ -15,7 +15,7 @@ void print_json(const Json& value) {
     print_text("\n");
 }
 
-void finish_output() {
+void flush_output() {
     if (std::fflush(stdout) != 0 || std::ferror(stdout))
         throw inlay::Error(INLAY_E_IO, "the output could not be written");
 }

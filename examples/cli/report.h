@@ -16,7 +16,7 @@ void print_json(const Json& value);
 void print_text(std::string_view text);
 
 // Flushes stdout; throws INLAY_E_IO when something could not be written.
-void finish_output();
+void flush_output();
 
 // A sentence on stderr and, with `json`, an object {"error": {...}} on stdout.
 void report_error(bool json, std::int32_t code, std::string_view message);

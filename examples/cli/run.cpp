@@ -7,6 +7,7 @@
 #include "arguments.h"
 #include "choice.h"
 #include "command.h"
+#include "number_option.h"
 #include "report.h"
 
 namespace cli {
@@ -46,7 +47,7 @@ Reply generate(inlay::Session& session, bool stream) {
         reply.finish_reason = chunk.finish_reason();
         if (stream) {
             print_text(chunk.text());
-            std::fflush(stdout);
+            flush_output();
         }
     }
     return reply;
@@ -68,15 +69,24 @@ Json report(const Reply& reply, const inlay::SessionStats& stats) {
             {"finish", choice_name(kFinishReasons, reply.finish_reason)}};
 }
 
-int run(const RunArguments& arguments) {
-    Interrupt interrupt;
-    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt);
-    const std::vector<std::int32_t> prompt = arguments.prompt.tokens(engine);
-
-    // The cache has room for this one sequence.
-    std::uint64_t n_tokens = arguments.context_tokens ? arguments.context_tokens : engine.info().context_tokens;
+// Tokens that the sequence may come to have.
+std::uint64_t most_tokens(const RunArguments& arguments, std::size_t n_prompt, const inlay::Engine& engine) {
+    const std::uint64_t n_context = arguments.context_tokens ? arguments.context_tokens : engine.info().context_tokens;
+    if (n_prompt >= n_context) {
+        const std::string sentence = "the context of " + std::to_string(n_context) + " tokens has no room after the " +
+                                     std::to_string(n_prompt) + " tokens of the prompt";
+        throw inlay::Error(INLAY_E_CONTEXT_FULL, sentence.c_str());
+    }
     const std::uint64_t n_new = arguments.generation.max_new_tokens;
-    if (n_new != 0) n_tokens = std::min(n_tokens, prompt.size() + n_new);
+    return n_new ? std::min(n_context, n_prompt + n_new) : n_context;
+}
+
+int run(const RunArguments& arguments, bool json) {
+    const Prompt prompt = arguments.prompt.read();
+    Interrupt interrupt;
+    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
+    const std::vector<std::int32_t> tokens = prompt.tokens(engine);
+    const std::uint64_t n_tokens = most_tokens(arguments, tokens.size(), engine);
     const inlay::Cache cache = arguments.cache.create(engine, n_tokens, 0);
 
     inlay::SessionOptions options;
@@ -86,10 +96,9 @@ int run(const RunArguments& arguments) {
     inlay::GenerationOptions generation = arguments.generation;
     if (arguments.ignore_end) generation.flags |= INLAY_GENERATION_IGNORE_END;
     session.set_generation(generation);
-    session.append(prompt);
+    session.append(tokens);
     if (interrupt.requested()) session.cancel();  // the append cleared an earlier request
 
-    const bool json = arguments.model.json;
     const Reply reply = generate(session, !json);
     if (json)
         print_json(report(reply, session.stats()));
@@ -106,24 +115,22 @@ Command add_run(CLI::App& app) {
     arguments->generation.max_new_tokens = 128;
     arguments->model.add_to(*command);
     arguments->prompt.add_to(*command);
-    command->add_option("-n", arguments->generation.max_new_tokens, "Tokens to generate; 0: up to the context")
-        ->capture_default_str();
-    command->add_option("--temp", arguments->generation.temperature, "Temperature; 0: the most likely token")
-        ->capture_default_str();
-    command->add_option("--top-k", arguments->generation.top_k, "Keep this many of the likeliest tokens; 0: all")
-        ->capture_default_str();
-    command->add_option("--top-p", arguments->generation.top_p, "Keep the likeliest up to this probability; 0: all")
-        ->capture_default_str();
-    command
-        ->add_option("--min-p", arguments->generation.min_p, "Keep those with this part of the best one's probability")
-        ->capture_default_str();
-    command->add_option("--seed", arguments->generation.seed, "Seed of sampling")->capture_default_str();
+    add_number(*command, "-n", arguments->generation.max_new_tokens, {0, kMostTokens},
+               "Tokens to generate; 0: up to the context");
+    add_number(*command, "--temp", arguments->generation.temperature, {0, 100},
+               "Temperature, at most 100; 0: the most likely token");
+    add_number(*command, "--top-k", arguments->generation.top_k, {0, UINT32_MAX},
+               "Keep this many of the most likely tokens; 0: all");
+    add_number(*command, "--top-p", arguments->generation.top_p, {0, 1},
+               "Keep the most likely tokens that together reach this probability; 0 or 1: all");
+    add_number(*command, "--min-p", arguments->generation.min_p, {0, 1},
+               "Keep tokens with at least this part of the best one's probability; 0: all");
+    add_number(*command, "--seed", arguments->generation.seed, {0, UINT64_MAX}, "Seed of sampling");
     command->add_flag("--ignore-eos", arguments->ignore_end, "Go on after the model has ended its text");
-    command->add_option("--ctx", arguments->context_tokens, "Most tokens of the sequence; 0: the model's context")
-        ->capture_default_str();
+    add_context(*command, arguments->context_tokens);
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);
-    return {command, [arguments] { return run(*arguments); }};
+    return {command, [arguments](bool json) { return run(*arguments, json); }};
 }
 
 }  // namespace cli

@@ -1,8 +1,9 @@
-// inlay tokenize: the token ids of a text, always as a JSON list.
+// inlay tokenize: the token ids of a text.
 #include <memory>
 
 #include "arguments.h"
 #include "command.h"
+#include "input_file.h"
 #include "report.h"
 
 namespace cli {
@@ -16,12 +17,14 @@ struct TokenizeArguments {
     bool no_bos = false;
 };
 
-int tokenize(const TokenizeArguments& arguments, bool has_text) {
+int tokenize(const TokenizeArguments& arguments, bool has_text, bool json) {
+    const std::string text = has_text ? arguments.text : read_file(arguments.file);
     const inlay::Engine engine = arguments.model.open_vocabulary();
     std::uint32_t flags = 0;
     if (!arguments.no_bos) flags |= INLAY_TEXT_ADD_SPECIAL;
     if (arguments.special) flags |= INLAY_TEXT_PARSE_SPECIAL;
-    print_json(engine.tokenize(has_text ? arguments.text : read_file(arguments.file), flags));
+    const std::vector<std::int32_t> tokens = engine.tokenize(text, flags);
+    print_json(json ? Json{{"tokens", tokens}} : Json(tokens));
     return kExitSuccess;
 }
 
@@ -32,11 +35,11 @@ Command add_tokenize(CLI::App& app) {
     const auto arguments = std::make_shared<TokenizeArguments>();
     arguments->model.add_to(*command);
     CLI::Option* text = command->add_option("-p,--prompt", arguments->text, "Text");
-    command->add_option("-f,--file", arguments->file, "File of text; -: stdin")->capture_default_str()->excludes(text);
+    add_input_file(*command, arguments->file)->default_str(arguments->file)->excludes(text);
     command->add_flag("--special", arguments->special, "Text that spells a special token becomes it");
     command->add_flag("--no-bos", arguments->no_bos,
                       "Do not add the special tokens that the model wants around a text");
-    return {command, [arguments, text] { return tokenize(*arguments, text->count() > 0); }};
+    return {command, [arguments, text](bool json) { return tokenize(*arguments, text->count() > 0, json); }};
 }
 
 }  // namespace cli

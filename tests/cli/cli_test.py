@@ -6,14 +6,18 @@ The tests of the small model and of the reference data skip themselves when thes
 """
 import array
 import base64
+import fcntl
 import json
 import math
 import os
+import pty
+import re
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -29,7 +33,8 @@ def read_bytes(*path):
 
 GOLDEN = json.loads(read_bytes(DATA, "tiny", "llama", "golden.json"))
 REFERENCE = os.environ.get("INLAY_REFDATA") or os.path.join(SOURCE, "..", "shared", "refdata")
-SMALL = os.path.join(os.environ.get("INLAY_MODELS") or os.path.join(SOURCE, "models"), "smollm2-135m-instruct-q4_1.gguf")
+MODELS = os.environ.get("INLAY_MODELS") or os.path.join(SOURCE, "models")
+SMALL = os.path.join(MODELS, "smollm2-135m-instruct-q4_1.gguf")
 SMALL_GOLDEN = os.path.join(REFERENCE, "real", "smollm2-135m-instruct-q4_1.json")
 EXACT = ["--compute", "f32", "--kv", "f32"]
 
@@ -64,6 +69,40 @@ def ids(tokens):
     return ",".join(map(str, tokens))
 
 
+def big_model(path):
+    """Writes the tiny model with feed-forward layers so wide that loading its 226 MB, nearly all a hole, takes time."""
+    n_wide = 98304
+    model = bytearray(read_bytes(TINY))
+    struct.pack_into("<I", model, model.index(b"llama.feed_forward_length") + 29, n_wide)
+    n_data = 0
+    for tensor in re.finditer(rb"(blk\.\d+\.\w+|token_embd|output_norm|output)\.weight", bytes(model)):
+        n_dims, = struct.unpack_from("<I", model, tensor.end())
+        at_dims, at_type = tensor.end() + 4, tensor.end() + 4 + 8 * n_dims
+        dims = [n_wide if n == 256 else n for n in struct.unpack_from(f"<{n_dims}Q", model, at_dims)]
+        struct.pack_into(f"<{n_dims}Q", model, at_dims, *dims)
+        is_half, = struct.unpack_from("<I", model, at_type)
+        struct.pack_into("<Q", model, at_type + 4, n_data)
+        n_data += math.prod(dims) * (2 if is_half else 4)
+    with open(path, "wb") as file:
+        file.write(model)
+        file.truncate(len(model) + n_data)
+    return path
+
+
+def catches_interrupt(process):
+    """Whether a handler of the process waits for SIGINT."""
+    status = read_bytes("/proc", str(process.pid), "status").decode()
+    return int(re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE).group(1), 16) >> (signal.SIGINT - 1) & 1 == 1
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("waited too long")
+        time.sleep(0.001)
+
+
 class WithFolder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -80,15 +119,16 @@ class WithFolder(unittest.TestCase):
 class Run(WithFolder):
     def test_greedy_tokens_are_the_reference_ones(self):
         reply = inlay_json("run", TINY, "--ids", ids(GOLDEN["prompt_ids"]), "-n", 32, "--ignore-eos", *EXACT)
-        self.assertEqual(set(reply), {"tokens", "text", "prompt_tokens", "reused_tokens", "ttft_ms", "decode_tok_s", "finish"})
+        self.assertEqual(set(reply), {"tokens", "text", "prompt_tokens", "reused_tokens", "ttft_ms", "decode_tok_s",
+                                      "finish"})
         self.assertEqual(reply["tokens"], GOLDEN["greedy_ids"])
         self.assertEqual((reply["prompt_tokens"], reply["reused_tokens"], reply["finish"]), (48, 0, "length"))
         self.assertGreater(reply["ttft_ms"], 0)
         self.assertGreater(reply["decode_tok_s"], 0)
 
     def test_text_is_what_the_tokens_say(self):
-        arguments = ["run", TINY, "-p", "Once upon a time", "-n", 24, "--ignore-eos", "--seed", 5, "--temp", 1, "--top-k", 40,
-                     "--top-p", 0.95, "--min-p", 0.01]
+        arguments = ["run", TINY, "-p", "Once upon a time", "-n", 24, "--ignore-eos", "--seed", 5, "--temp", 1,
+                     "--top-k", 40, "--top-p", 0.95, "--min-p", 0.01]
         reply = inlay_json(*arguments)
         self.assertEqual(len(reply["tokens"]), 24)
         plain = inlay(*arguments).decode()
@@ -96,7 +136,8 @@ class Run(WithFolder):
         path = self.write("prompt.txt", b"Once upon a time")
         from_file = inlay_json("run", TINY, "-f", path, *arguments[4:])
         self.assertEqual(from_file["tokens"], reply["tokens"])
-        self.assertEqual(inlay_json("run", TINY, "-f", "-", *arguments[4:], text=b"Once upon a time")["tokens"], reply["tokens"])
+        from_stdin = inlay_json("run", TINY, "-f", "-", *arguments[4:], text=b"Once upon a time")
+        self.assertEqual(from_stdin["tokens"], reply["tokens"])
 
     def test_threads_and_instructions_change_nothing(self):
         arguments = ["run", TINY, "--ids", "@" + self.write("ids.json", b"[1, 2, 3,\n 4, 5]"), "-n", 16, "--ignore-eos"]
@@ -107,9 +148,17 @@ class Run(WithFolder):
     def test_the_context_ends_the_text(self):
         reply = inlay_json("run", TINY, "--ids", "1 2 3 4", "-n", 0, "--ctx", 20, "--ignore-eos")
         self.assertEqual(reply["finish"], "length")
-        self.assertLessEqual(len(reply["tokens"]), 20 - 4 + 1)
-        error = inlay_json("run", TINY, "--ids", "1 2 3 4", "--ctx", 3, status=1)["error"]
-        self.assertEqual(error["name"], "INLAY_E_CONTEXT_FULL")
+        self.assertEqual(len(reply["tokens"]), 20 - 4)
+        for n_new in (0, 2**31 - 1):
+            reply = inlay_json("run", TINY, "--ids", "1 2 3 4", "-n", n_new, "--ctx", 5, "--ignore-eos")
+            self.assertEqual((reply["finish"], len(reply["tokens"])), ("length", 1))
+
+    def test_a_prompt_without_room_after_it_is_told_before_it_is_computed(self):
+        for n_context in (3, 4):
+            error = inlay_json("run", TINY, "--ids", "1 2 3 4", "--ctx", n_context, status=1)["error"]
+            self.assertEqual(error["name"], "INLAY_E_CONTEXT_FULL")
+            self.assertIn(f"context of {n_context} tokens", error["message"])
+            self.assertIn("the 4 tokens of the prompt", error["message"])
 
     def test_one_token_has_no_rate(self):
         self.assertIsNone(inlay_json("run", TINY, "--ids", 1, "-n", 1, "--ignore-eos")["decode_tok_s"])
@@ -122,6 +171,79 @@ class Run(WithFolder):
         output = process.communicate(timeout=60)[0]
         self.assertEqual(process.returncode, 130)
         self.assertEqual(json.loads(output)["finish"], "cancelled")
+
+
+class Terminal(WithFolder):
+    """What needs a model that takes time to load, a terminal, or a signal at a certain moment."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.big = big_model(os.path.join(folder.name, "big.gguf"))
+
+    def on_terminal(self, *arguments):
+        """What a command writes to stderr when that is a terminal."""
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([INLAY, *arguments], stdout=subprocess.DEVNULL, stderr=theirs) as process:
+            os.close(theirs)
+            written = b""
+            while True:
+                try:
+                    written += os.read(ours, 4096)
+                except OSError:  # the other side is closed
+                    break
+        os.close(ours)
+        self.assertEqual(process.returncode, 0)
+        return written
+
+    def test_the_progress_bar(self):
+        command = ["run", self.big, "--ids", "1", "-n", "1"]
+        written = self.on_terminal(*command)
+        self.assertTrue(written.startswith(b"\rloading ["), written)
+        self.assertIn(b"100 % of 0.2 GB", written)
+        self.assertTrue(written.endswith(b"\r\x1b[K"), written)
+        self.assertNotIn(b"\n", written)
+        self.assertEqual(self.on_terminal(*command, "--json"), b"")
+        self.assertEqual(self.on_terminal("run", TINY, "--ids", "1", "-n", "1"), b"")
+        self.assertEqual(subprocess.run([INLAY, *command], capture_output=True, check=True).stderr, b"")
+
+    def test_interrupt_while_loading(self):
+        for arguments in (["run", self.big, "-p", "x"], ["bench", self.big],
+                          ["logits", self.big, "-p", "x", "--out", os.path.join(self.folder, "logits.npy")]):
+            # Of low priority, so that on a busy machine too the signal comes before the end of loading.
+            process = subprocess.Popen([INLAY, *arguments, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       preexec_fn=lambda: os.nice(19))
+            wait_until(lambda: catches_interrupt(process))
+            process.send_signal(signal.SIGINT)
+            output, sentence = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, sentence), (130, b"inlay: interrupted: the model was not loaded\n"))
+            self.assertEqual(json.loads(output)["error"]["name"], "INLAY_E_CANCELLED")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_second_interrupt_ends_the_program(self):
+        unread, output = os.pipe()
+        self.addCleanup(os.close, unread)
+        fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, 4096)
+
+        def n_written():
+            return struct.unpack("i", fcntl.ioctl(unread, termios.FIONREAD, b"\0\0\0\0"))[0]
+
+        def full():  # so that the program hangs in writing
+            before = n_written()
+            time.sleep(0.3)
+            return 0 < before == n_written()
+
+        arguments = ["run", TINY, "--ids", "1,2,3", "-n", "1000000", "--ctx", "1000000", "--ignore-eos"]
+        process = subprocess.Popen([INLAY, *arguments], stdout=output)
+        os.close(output)
+        wait_until(full)
+        self.assertTrue(catches_interrupt(process))
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: not catches_interrupt(process))
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), -signal.SIGINT)
 
 
 class Logits(WithFolder):
@@ -165,7 +287,8 @@ class Logits(WithFolder):
         inlay("logits", TINY, "--ids", "1,2,999999", "--out", out, status=1)
         self.assertEqual((os.listdir(self.folder), read_bytes(out)), (["logits.npy"], b"of before"))
         missing = os.path.join(self.folder, "no", "logits.npy")
-        self.assertEqual(inlay_json("logits", TINY, "--ids", "1", "--out", missing, status=1)["error"]["name"], "INLAY_E_IO")
+        error = inlay_json("logits", TINY, "--ids", "1", "--out", missing, status=1)["error"]
+        self.assertEqual(error["name"], "INLAY_E_IO")
 
     def test_the_model_is_never_the_output(self):
         model, link = self.write("model.gguf", read_bytes(TINY)), os.path.join(self.folder, "link.gguf")
@@ -177,7 +300,8 @@ class Logits(WithFolder):
     def test_a_pipe_is_written_as_it_comes(self):
         whole = os.path.join(self.folder, "logits.npy")
         inlay("logits", TINY, "--ids", "1,2", "--out", whole)
-        self.assertEqual(inlay("logits", TINY, "--ids", "1,2", "--out", "/dev/stdout"), read_bytes(whole))
+        for out in ("/dev/stdout", "-"):
+            self.assertEqual(inlay("logits", TINY, "--ids", "1,2", "--out", out), read_bytes(whole))
 
 
 class Text(WithFolder):
@@ -195,7 +319,7 @@ class Text(WithFolder):
         text = "Ünïcode 漢字 🎉\n\ttabs  and spaces "
         path = self.write("text.txt", text.encode())
         tokens = json.loads(inlay("tokenize", TINY, "-f", path, "--no-bos"))
-        self.assertEqual(tokens, json.loads(inlay("tokenize", TINY, "-p", text, "--no-bos", "--json")))
+        self.assertEqual(tokens, inlay_json("tokenize", TINY, "-p", text, "--no-bos")["tokens"])
         self.assertEqual(inlay("detokenize", TINY, "--ids", ids(tokens)), text.encode())
         self.assertEqual(inlay_json("detokenize", TINY, "--ids", ids(tokens))["text"], text)
         self.assertEqual(json.loads(inlay("tokenize", TINY, text=b"")), json.loads(inlay("tokenize", TINY, "-p", "")))
@@ -230,6 +354,19 @@ class Measure(WithFolder):
         self.assertEqual(wide["context_tokens"], 64)
         self.assertIn(b"general.architecture", inlay("info", TINY))
 
+    def test_info_of_what_cannot_be_estimated(self):
+        whole = read_bytes(TINY)
+        alien = whole.replace(b"llama", b"alien", 1)
+        vocabulary = whole[:8] + bytes(8) + whole[16:whole.index(b"output.weight") - 8]
+        for content in (alien, vocabulary):
+            info = inlay_json("info", self.write("model.gguf", content))
+            self.assertEqual(info["vocabulary"], 384)
+            self.assertIsNone(info["estimate"])
+            self.assertTrue(info["estimate_error"])
+        for damaged in (whole[:-1000], whole.replace(b"llama.embedding_length", b"llama.embedding_lengtX")):
+            error = inlay_json("info", self.write("damaged.gguf", damaged), status=1)["error"]
+            self.assertEqual(error["name"], "INLAY_E_FORMAT")
+
     def test_bench(self):
         result = inlay_json("bench", TINY, "--prompt", 32, "--gen", 8, "--depth", 16, "--reps", 3, "--threads", 1)
         for name in ("prefill_tok_s", "decode_tok_s"):
@@ -252,7 +389,8 @@ class Measure(WithFolder):
             for begin, end, score_from in expected:
                 inlay("logits", TINY, "--ids", ids(tokens[begin:end]), "--out", out)
                 (_, n), values = read_npy(out)
-                losses += [self.loss(values[(i - begin - 1) * n:(i - begin) * n], tokens[i]) for i in range(score_from, end)]
+                losses += [self.loss(values[(i - begin - 1) * n:(i - begin) * n], tokens[i])
+                           for i in range(score_from, end)]
             result = inlay_json("perplexity", TINY, "-f", text, *arguments)
             self.assertEqual(result["tokens"], len(losses))
             self.assertAlmostEqual(result["nll"], math.fsum(losses) / len(losses), places=6)
@@ -284,6 +422,9 @@ class Errors(WithFolder):
         self.assertIn(error["message"], done.stderr.decode())
         return error["message"]
 
+    def check_usage(self, *arguments):
+        return self.check("INLAY_E_INVALID_ARGUMENT", *arguments, status=2)
+
     def test_files(self):
         for command in (["run", "MODEL", "-p", "x"], ["info", "MODEL"], ["tokenize", "MODEL", "-p", "x"]):
             at = lambda path: [path if a == "MODEL" else a for a in command]
@@ -295,10 +436,71 @@ class Errors(WithFolder):
         self.check("INLAY_E_IO", "run", TINY, "-f", os.path.join(self.folder, "missing.txt"))
 
     def test_usage(self):
-        for arguments in ([], ["run", TINY], ["run", TINY, "-p", "x", "--ids", "1"], ["run", TINY, "-p", "x", "--kv", "q4"],
-                          ["run", TINY, "--ids", "1,two"], ["fly", TINY], ["logits", TINY, "--ids", "1"]):
-            self.check("INLAY_E_INVALID_ARGUMENT", *arguments, status=2)
-        self.check("INLAY_E_INVALID_ARGUMENT", "run", TINY, "-p", "x", "--temp", "-1")
+        for arguments in ([], ["run", TINY], ["run", TINY, "-p", "x", "--ids", "1"], ["fly", TINY],
+                          ["run", TINY, "-p", "x", "--kv", "q4"], ["run", TINY, "--ids", "1,two"],
+                          ["logits", TINY, "--ids", "1"]):
+            self.check_usage(*arguments)
+
+    def test_numbers_outside_their_range(self):
+        run = ["run", TINY, "-p", "x"]
+        huge = str(2**64)
+        wrong = {"-n": [run, "-1", huge, "2147483648", "1.5", "0x10", "many", ""], "--seed": [run, "-1", huge],
+                 "--temp": [run, "-1", "101", "nan", "inf", "1e999"], "--top-k": [run, "-1", "4294967296"],
+                 "--top-p": [run, "-0.1", "2"], "--min-p": [run, "1.01"], "--threads": [run, "-1", "257", huge],
+                 "--ctx": [run, "-1", "2147483648"], "--reps": [["bench", TINY], "0", "-1"],
+                 "--gen": [["bench", TINY], "-1"], "--prompt": [["bench", TINY], huge],
+                 "--depth": [["bench", TINY], "-1", "2147483647"],
+                 "--chunk": [["logits", TINY, "-p", "x", "--out", "x.npy"], "-1", "4097", "99999"],
+                 "--from": [["logits", TINY, "-p", "x", "--out", "x.npy"], "-1", "999"],
+                 "--stride": [["perplexity", TINY, "-f", TINY, "--ctx", "8"], "0", "-1", "8"]}
+        for option, (command, *values) in wrong.items():
+            for value in values:
+                message = self.check_usage(*command, option, value)
+                self.assertTrue(message.startswith(option + ":"), message)
+        for command, value in ((["info", TINY, "--threads"], "300"), (["info", TINY, "--ctx"], "-1"),
+                               (["perplexity", TINY, "-f", TINY, "--ctx"], "3")):
+            message = self.check_usage(*command, value)
+            self.assertTrue(message.startswith(command[-1] + ":"), message)
+        self.assertIn("nothing to measure", self.check_usage("bench", TINY, "--prompt", "0", "--gen", "0"))
+
+    def test_the_largest_numbers(self):
+        inlay("run", TINY, "--ids", "1", "-n", 2**31 - 1, "--ctx", 8, "--temp", 100, "--top-k", 2**32 - 1, "--top-p", 1,
+              "--min-p", 1, "--seed", 2**64 - 1, "--threads", 256)
+        self.assertEqual(inlay_json("info", TINY, "--ctx", 2**31 - 1)["estimate"]["context_tokens"], 2**31 - 1)
+
+    def test_empty_names(self):
+        for arguments in (["run", TINY, "-f", ""], ["perplexity", TINY, "-f", ""], ["tokenize", TINY, "-f", ""],
+                          ["run", TINY, "--ids", ""], ["detokenize", TINY, "--ids", "@"],
+                          ["logits", TINY, "-p", "x", "--out", ""]):
+            self.assertIn(arguments[-2], self.check_usage(*arguments))
+        self.assertIn("MODEL", self.check_usage("info", ""))
+
+    def test_lists_of_ids(self):
+        for wrong in ("[1,2", "1,2]", "[", "]", "1,,2", "1,2,", ",1", "1;2", "-1", "1.5", "[[1]]", "1 [2]", "9" * 11):
+            message = self.check_usage("run", "missing.gguf", "--ids", wrong)
+            self.assertTrue(message.startswith("--ids:"), message)
+        in_file = "@" + self.write("ids", b"[65,\n66]\n")
+        for right in ("65,66", " 65 66\n", "[65, 66]", "[ 65 ,66 ]", "65 , 66", in_file):
+            self.assertEqual(inlay("detokenize", TINY, "--ids", right), inlay("detokenize", TINY, "--ids", "65 66"))
+        self.assertEqual(inlay("detokenize", TINY, "--ids", "[]"), b"")
+        self.assertIn("no tokens", self.check("INLAY_E_INVALID_ARGUMENT", "run", TINY, "--ids", "[]"))
+
+    def test_unknown_commands(self):
+        message = self.check_usage("bogus", TINY)
+        self.assertIn("'bogus' is not a command", message)
+        for arguments in (["bogus"], []):
+            message = self.check_usage(*arguments)
+            for command in ("run", "logits", "perplexity", "tokenize", "detokenize", "info", "bench"):
+                self.assertIn(command, message)
+
+    def test_json_before_the_command(self):
+        command = ["run", TINY, "--ids", "1,2,3", "-n", "4", "--ignore-eos"]
+        self.assertEqual(json.loads(inlay("--json", *command))["tokens"], inlay_json(*command)["tokens"])
+        error = json.loads(inlay("--json", "info", "missing.gguf", status=1))["error"]
+        self.assertEqual((error["name"], error["code"]), ("INLAY_E_IO", -3))
+
+    def test_json_and_logits_do_not_share_stdout(self):
+        self.assertIn("--out", self.check_usage("logits", TINY, "-p", "x", "--out", "-"))
 
     def test_plain_errors_leave_stdout_empty(self):
         self.assertEqual(inlay("info", "missing.gguf", status=1), b"")
@@ -306,12 +508,17 @@ class Errors(WithFolder):
     def test_help_tells_the_exit_statuses(self):
         self.assertIn(b"Exit status", inlay("--help"))
         self.assertIn(b"--ignore-eos", inlay("run", "--help"))
+        self.assertRegex(inlay("run", "--help"), rb"--top-p N=0 .*; 0 or 1: all\n")
         self.assertTrue(inlay("--version").startswith(b"inlay 0."))
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_a_full_disk(self):
         with open("/dev/full", "wb") as full:
-            self.assertEqual(subprocess.run([INLAY, "info", TINY], stdout=full, stderr=subprocess.DEVNULL).returncode, 1)
+            for arguments in (["info", TINY], ["--help"], ["run", "--help"], ["--version"],
+                              ["run", TINY, "--ids", "1"], ["logits", TINY, "--ids", "1", "--out", "-"]):
+                done = subprocess.run([INLAY, *arguments], stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(done.returncode, 1, arguments)
+                self.assertTrue(done.stderr.startswith(b"inlay: "))
 
 
 @unittest.skipUnless(os.path.exists(SMALL) and os.path.exists(SMALL_GOLDEN), "no small model or no reference data")

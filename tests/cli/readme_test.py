@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""The README's programs are the example programs, which are built, and run here: readme_test.py SOURCE_DIR MODEL PROGRAM..."""
+"""The README's programs are the example programs, which are built, and run here.
+
+usage: readme_test.py SOURCE_DIR MODEL PROGRAM...
+"""
 import os
 import re
 import subprocess
@@ -14,7 +17,8 @@ for language, file in (("c", "hello.c"), ("cpp", "hello.cpp")):
     if printed != kept:
         sys.exit(f"README.md prints another program than examples/{file}")
 
-texts = {subprocess.run([program, model, "Hello"], check=True, capture_output=True, timeout=60).stdout for program in programs}
+texts = {subprocess.run([program, model, "Hello"], check=True, capture_output=True, timeout=60).stdout
+         for program in programs}
 if len(texts) != 1 or not texts.pop().strip():
     sys.exit("the programs do not print the same text")
 
