@@ -17,14 +17,14 @@ struct TokenizeArguments {
     bool no_bos = false;
 };
 
-int tokenize(const TokenizeArguments& arguments, bool has_text, bool json) {
+int tokenize(const TokenizeArguments& arguments, bool has_text) {
     const std::string text = has_text ? arguments.text : read_file(arguments.file);
     const inlay::Engine engine = arguments.model.open_vocabulary();
     std::uint32_t flags = 0;
     if (!arguments.no_bos) flags |= INLAY_TEXT_ADD_SPECIAL;
     if (arguments.special) flags |= INLAY_TEXT_PARSE_SPECIAL;
     const std::vector<std::int32_t> tokens = engine.tokenize(text, flags);
-    print_json(json ? Json{{"tokens", tokens}} : Json(tokens));
+    print_json(Json(tokens));
     return kExitSuccess;
 }
 
@@ -39,7 +39,7 @@ Command add_tokenize(CLI::App& app) {
     command->add_flag("--special", arguments->special, "Text that spells a special token becomes it");
     command->add_flag("--no-bos", arguments->no_bos,
                       "Do not add the special tokens that the model wants around a text");
-    return {command, [arguments, text](bool json) { return tokenize(*arguments, text->count() > 0, json); }};
+    return {command, [arguments, text](bool) { return tokenize(*arguments, text->count() > 0); }};
 }
 
 }  // namespace cli

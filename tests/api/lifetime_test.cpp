@@ -57,10 +57,10 @@ TEST_CASE("handles may be released by another thread while a call runs") {
         inlay_session* handle = session.get();
         inlay_session_retain(handle);
         std::atomic<bool> inside{false};
+        int32_t status = INLAY_E_INTERNAL;
         std::thread caller([&] {
             inside = true;
-            const int32_t status = next_status(handle);
-            CHECK((status == INLAY_MORE || status == INLAY_END));
+            status = next_status(handle);
             inlay_session_release(handle);
         });
         while (!inside) std::this_thread::yield();
@@ -69,6 +69,7 @@ TEST_CASE("handles may be released by another thread while a call runs") {
         cache.reset();
         engine.reset();
         caller.join();
+        CHECK((status == INLAY_MORE || status == INLAY_END));
     }
 }
 
@@ -120,6 +121,9 @@ TEST_CASE("in a forked child inherited handles refuse to work and may be release
 }
 
 TEST_CASE("a forked child opens an engine of its own") {
+#ifdef __SANITIZE_THREAD__
+    INLAY_SKIP("ThreadSanitizer lets a forked child start no thread");
+#endif
     const EnginePtr engine = open_tiny();
     const int status = status_of_fork([] {
         inlay_engine* own = nullptr;

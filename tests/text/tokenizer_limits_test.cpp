@@ -2,13 +2,13 @@
 #include <pthread.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <functional>
 
 #include "tests/reference_data.h"
 #include "tests/sanitized.h"
 #include "tests/text/sentencepiece_vocabulary.h"
 #include "tests/text/tokenizer_goldens.h"
+#include "tests/thread_time.h"
 #include "text/utf8.h"
 
 using namespace inlay;
@@ -84,14 +84,14 @@ void check_long_texts(const Tokenizer& tokenizer, const std::string& vocabulary)
         std::string back;
         double seconds = 0;
         on_small_stack([&] {
-            const auto start = std::chrono::steady_clock::now();
+            const double start = thread_seconds();
             const auto ids = tokenizer.tokenize(example.text, true, true);
             back = tokenizer.detokenize(tokenizer.tokenize(example.text, false, true), {true, false, true});
-            seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            seconds = thread_seconds() - start;
         });
         INFO(vocabulary << ": " << example.name << " took " << seconds << " s");
         CHECK(back == expected(tokenizer, example.text));
-        CHECK(seconds < 5);  // two passes on a slow machine under sanitizers; quadratic time would be minutes
+        CHECK(seconds < 15);  // two passes on a slow machine under sanitizers; quadratic time would be minutes
     }
 }
 
