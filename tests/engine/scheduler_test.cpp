@@ -122,6 +122,18 @@ TEST_CASE("no layer begins after the one in which a session was cancelled") {
     }
 }
 
+TEST_CASE("a prompt of 4,000 tokens ends within the layer in which another thread cancels it") {
+    WatchedModel model(4096);
+    Asker asker(model);
+    asker.append(prompt_of(4000, 1));
+    uint32_t n_layers = 0;
+    model.backend.on_layer = [&](uint32_t, size_t) {
+        if (n_layers++ == 0) std::thread([&] { asker.cancelled = true; }).join();
+    };
+    CHECK(asker.run() == StepOutcome::kCancelled);
+    CHECK(n_layers == 1);
+}
+
 TEST_CASE("a cancelled session's rows leave the step and the others' logits stay") {
     const std::vector<int32_t> prompts[] = {prompt_of(20, 1), prompt_of(33, 2), prompt_of(50, 3)};
     for (size_t leaver = 0; leaver < 3; ++leaver) {
