@@ -1,5 +1,6 @@
 // What a host must not notice: output, memory that grows, processor time while nothing is asked.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -99,6 +100,25 @@ TEST_CASE("nothing is printed, in success and in failure") {
     CHECK(damaged == INLAY_E_FORMAT);
     CHECK(std::filesystem::file_size(path) == 0);
     std::filesystem::remove(path);
+}
+
+TEST_CASE("all calls together fit the stack that the contract names") {
+    if (kSanitized) INLAY_SKIP("sanitizers make frames larger");
+    constexpr size_t kPromised = 128 * 1024;
+    constexpr size_t kOfTheSystem = 16 * 1024;  // thread-local storage and what the thread starts with
+    pthread_attr_t attributes;
+    REQUIRE(pthread_attr_init(&attributes) == 0);
+    REQUIRE(pthread_attr_setstacksize(&attributes, kPromised + kOfTheSystem) == 0);
+    int n_right = 0;
+    const auto use = [](void* right) -> void* {
+        *static_cast<int*>(right) = whole_use(tiny_model(), 2);
+        return nullptr;
+    };
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, &attributes, use, &n_right) == 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+    CHECK(n_right == kCallsOfWholeUse);
 }
 
 TEST_CASE("memory stays flat over a hundred lives of an engine") {
