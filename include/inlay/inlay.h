@@ -280,7 +280,7 @@ typedef struct inlay_cache_stats {
     uint64_t n_shared_blocks;  /* held by more than one session */
     uint64_t used_bytes;       /* bytes of the used blocks */
     uint64_t table_bytes;      /* bytes of block tables and prefix nodes, beside the budget */
-    uint64_t n_prefix_hits;    /* sessions that took over a computed prefix */
+    uint64_t n_prefix_hits;    /* times that a session took over computed tokens */
     uint64_t n_reused_tokens;  /* tokens that were not computed again */
     uint64_t n_evicted_blocks; /* cached blocks given up so far */
 } inlay_cache_stats;

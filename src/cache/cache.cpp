@@ -74,6 +74,18 @@ size_t Cache::adopt_prefix(Sequence& sequence) {
     return n_usable - n_before;
 }
 
+bool Cache::brings_next_block(const Sequence& computing, size_t n_tokens, const Sequence& waiting) const {
+    const std::lock_guard lock(mutex_);
+    const size_t index = path_length(waiting);
+    if (no_reuse_ || computing.extra_key_ != waiting.extra_key_ || computing.last_node_ != waiting.last_node_ ||
+        path_length(computing) != index)
+        return false;
+    const size_t end = (index + 1) * kBlockTokens;
+    if (computing.n_computed_ + n_tokens < end || waiting.tokens_.size() <= end) return false;
+    const auto block_of = [&](const Sequence& sequence) { return sequence.tokens_.begin() + (end - kBlockTokens); };
+    return std::equal(block_of(waiting), block_of(waiting) + kBlockTokens, block_of(computing));
+}
+
 BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens) {
     const std::lock_guard lock(mutex_);
     const size_t n_computed = sequence.n_computed_;

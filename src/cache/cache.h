@@ -73,6 +73,10 @@ public:
     // are wanted. Returns how many tokens need not be computed. A prepared range is given up if there are any.
     size_t adopt_prefix(Sequence& sequence);
 
+    // Whether adopt_prefix will give `waiting` its next block once the next `n_tokens` tokens of `computing` are
+    // committed.
+    bool brings_next_block(const Sequence& computing, size_t n_tokens, const Sequence& waiting) const;
+
     // Makes the next `n_tokens` tokens' positions writable: takes blocks, evicting cached ones where needed, and copies
     // a partial block that others see. Changes nothing when there is not enough.
     BlockNeed prepare(Sequence& sequence, size_t n_tokens);

@@ -1,6 +1,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <new>
 #include <tuple>
 
 namespace inlay {
@@ -58,6 +59,7 @@ void Scheduler::lead(StepCall& call, Lock& lock) {
         if (batch_.empty()) {
             gather(lock);
             drop_cancelled();
+            reuse_prefixes();
             admit_waiting();
             if (batch_.empty()) continue;
             step_begin_ = Clock::now();
@@ -100,6 +102,20 @@ size_t Scheduler::n_expected() const noexcept {
         std::count_if(recent_.begin(), recent_.end(), [](const StepSeat* seat) { return !seat->is_waiting; }));
 }
 
+// What others have computed since the requests were made.
+void Scheduler::reuse_prefixes() noexcept {
+    for (StepRequest* request : queue_) {
+        if (!request->reuses_prefix || request->n_tokens <= 1) continue;
+        try {
+            const size_t n_reused = request->cache->adopt_prefix(*request->sequence);
+            request->n_reused += n_reused;
+            request->n_tokens -= static_cast<uint32_t>(n_reused);
+        } catch (const std::bad_alloc&) {
+            // It is computed instead.
+        }
+    }
+}
+
 void Scheduler::admit_waiting() {
     std::sort(queue_.begin(), queue_.end(), goes_before);
     uint32_t n_left = max_step_tokens_;
@@ -107,6 +123,8 @@ void Scheduler::admit_waiting() {
         std::count_if(queue_.begin(), queue_.end(), [](const StepRequest* request) { return request->n_tokens == 1; }));
     std::erase_if(queue_, [&](StepRequest* request) {
         n_singles -= request->n_tokens == 1;
+        // Computed once for all who want it: the others wait for the block instead of computing it too.
+        if (request->reuses_prefix && request->n_tokens > 1 && batch_.brings_next_block(*request)) return false;
         const uint32_t n_tokens = share_of(*request, n_left, n_singles);
         if (n_tokens == 0) {
             request->seat->passed_over = true;

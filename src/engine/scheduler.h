@@ -52,6 +52,7 @@ private:
 
     void gather(Lock& lock);
     size_t n_expected() const noexcept;
+    void reuse_prefixes() noexcept;
     void admit_waiting();
     uint32_t share_of(const StepRequest& request, uint32_t n_left, uint32_t n_singles) const noexcept;
     void drop_cancelled() noexcept;

@@ -85,6 +85,7 @@ void Session::ask_for_pending(StepRequest& request, uint32_t n_logits) {
 void Session::take_result(const StepRequest& request) {
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - asked_at_);
     (n_new_tokens_ == 0 ? counters_.prompt_ns : counters_.generation_ns) += static_cast<uint64_t>(ns.count());
+    counters_.reused_tokens += request.n_reused;
     if (request.outcome == StepOutcome::kOutOfMemory) throw std::bad_alloc();
     if (request.outcome == StepOutcome::kCacheFull)
         throw Error(INLAY_E_CACHE_FULL, "the step needs " + std::to_string(request.need.n_needed) +
@@ -109,8 +110,8 @@ bool Session::begin_next(StepRequest& request) {
     if (sequence_.tokens().empty()) throw Error(INLAY_E_STATE, "the session is empty: append tokens or text first");
     if (is_cancelled() || is_full() || has_next_logits()) return false;
     if (n_pending() == 0) cache().forget_from(sequence_, sequence_.tokens().size() - 1);
-    counters_.reused_tokens += cache().adopt_prefix(sequence_);
     ask_for_pending(request, 1);
+    request.reuses_prefix = true;
     return true;
 }
 

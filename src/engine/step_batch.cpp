@@ -46,6 +46,13 @@ void StepBatch::reserve_for(const StepRequest& request, uint32_t n_tokens) {
     decoder_.reserve(n_rows_ + n_tokens, n_positions);
 }
 
+bool StepBatch::brings_next_block(const StepRequest& request) const {
+    return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+        return entry.request->cache == request.cache &&
+               request.cache->brings_next_block(*entry.request->sequence, entry.n_tokens, *request.sequence);
+    });
+}
+
 void StepBatch::list_rows() noexcept {
     tokens_.clear();
     sequences_.clear();

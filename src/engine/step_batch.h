@@ -22,6 +22,9 @@ public:
     // the request's outcome says what is missing, and the batch is as before.
     bool admit(StepRequest& request, uint32_t n_tokens) noexcept;
 
+    // Whether the step computes the block that comes next in the request's sequence too.
+    bool brings_next_block(const StepRequest& request) const;
+
     // One part of the work: embedding with the first layer, a layer, the last layer with the logits. True when that
     // was the last.
     bool compute_next_layer() noexcept;

@@ -29,14 +29,16 @@ struct StepRequest {
     Sequence* sequence = nullptr;
     StepSeat* seat = nullptr;
     const std::atomic<bool>* cancelled = nullptr;
-    uint32_t n_tokens = 0;     // uncomputed tokens to be computed; a step may do a part of them
-    bool in_one_step = false;  // never a part
-    uint32_t n_logits = 0;     // of the last rows, wanted once the last token is computed
-    float* logits = nullptr;   // [n_logits, n_vocabulary]
+    uint32_t n_tokens = 0;       // uncomputed tokens to be computed; a step may do a part of them
+    bool in_one_step = false;    // never a part
+    bool reuses_prefix = false;  // fewer, when the cache holds some of them by then
+    uint32_t n_logits = 0;       // of the last rows, wanted once the last token is computed
+    float* logits = nullptr;     // [n_logits, n_vocabulary]
 
     // Written by the scheduler.
     StepOutcome outcome = StepOutcome::kNotServed;
     uint32_t n_computed = 0;
+    uint64_t n_reused = 0;
     BlockNeed need;                   // with kCacheFull
     struct StepCall* call = nullptr;  // of the thread that asked
 

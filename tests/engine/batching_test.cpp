@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "engine/joint_step.h"
 #include "sanitized.h"
 #include "test_model.h"
 
@@ -135,4 +136,48 @@ TEST_CASE("threads that generate at the same time are computed together") {
     CHECK(mean_batch(model, 1, 20) == 1.0);
     CHECK(best_mean_batch(8, 7.5) >= 7.5);
     CHECK(best_mean_batch(2, 1.9) >= 1.9);
+}
+
+TEST_CASE("sessions that begin together on one prompt compute it once") {
+    ModelOptions options;
+    options.no_reuse = false;
+    options.max_step_tokens = 256;
+    const TestModel model(data_dir() / "tiny/llama/llama.f16.gguf", options);
+    std::vector<int32_t> prompt(1024 + 5);
+    for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i * i % 384);
+    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<Session*> stepped;
+    for (int32_t i = 0; i < 8; ++i) {
+        sessions.push_back(model.session(2000));
+        sessions.back()->append(prompt);
+        sessions.back()->append(std::vector<int32_t>{i, i + 1, i + 2});
+        stepped.push_back(sessions.back().get());
+    }
+    std::vector<NextResult> results(8);
+    const auto waits = [](const NextResult& result) { return result.outcome == NextOutcome::kMore; };
+    do {
+        results.assign(8, {});
+        step_together(stepped, results);
+        for (const NextResult& result : results) REQUIRE(!result.failure);
+    } while (std::all_of(results.begin(), results.end(), waits));
+    while (std::any_of(results.begin(), results.end(), waits)) {
+        results.assign(8, {});
+        step_together(stepped, results);
+    }
+    uint64_t n_prompt_computed = 0;
+    for (const auto& session : sessions) {
+        const SessionStats stats = session->stats();
+        n_prompt_computed += stats.n_computed_tokens - (stats.n_generated_tokens - 1);
+        CHECK(stats.n_prompt_tokens == prompt.size() + 3);
+    }
+    // The first computes 1,032 tokens, the seven others what follows their last whole block.
+    CHECK(n_prompt_computed == 1032 + 7 * 8);
+
+    const auto alone = model.session(2000);
+    alone->append(sessions[3]->tokens().first(1032));
+    Chunk chunk;
+    while (alone->next(chunk) == NextOutcome::kMore) {
+    }
+    CHECK(chunk.tokens[0] == sessions[3]->tokens()[1032]);
+    model.cache->cache().check_invariants();
 }
