@@ -207,25 +207,41 @@ func (s *Session) Next() (Chunk, int32, error) {
 	return copied, int32(status), failure(status, err)
 }
 
+// A run in progress. A panic must not leave the callback: it is carried around the library.
+type running struct {
+	onChunk  func(Chunk) bool
+	panicked any
+}
+
 //export goOnChunk
-func goOnChunk(user unsafe.Pointer, chunk *C.inlay_chunk) C.int32_t {
-	onChunk := (*(*cgo.Handle)(user)).Value().(func(Chunk) bool)
-	if onChunk(copyChunk(chunk)) {
-		return 0
+func goOnChunk(user unsafe.Pointer, chunk *C.inlay_chunk) (stop C.int32_t) {
+	run := (*(*cgo.Handle)(user)).Value().(*running)
+	defer func() {
+		if run.panicked = recover(); run.panicked != nil {
+			stop = 1
+		}
+	}()
+	if !run.onChunk(copyChunk(chunk)) {
+		return 1
 	}
-	return 1
+	return 0
 }
 
 // Runs to the end of the text, or until onChunk returns false; the result is the finish reason.
 func (s *Session) Run(onChunk func(Chunk) bool) (int32, error) {
 	last := C.inlay_chunk{}
 	last.struct_size = C.uint32_t(unsafe.Sizeof(last))
-	handle := cgo.NewHandle(onChunk)
+	run := &running{onChunk: onChunk}
+	handle := cgo.NewHandle(run)
 	defer handle.Delete()
 	var err *C.inlay_error
 	status := C.inlay_session_run(s.handle, C.on_chunk(), unsafe.Pointer(&handle), &last, &err)
 	runtime.KeepAlive(s)
-	return int32(last.finish_reason), failure(status, err)
+	failed := failure(status, err)
+	if run.panicked != nil {
+		panic(run.panicked)
+	}
+	return int32(last.finish_reason), failed
 }
 
 func (s *Session) Cancel() {

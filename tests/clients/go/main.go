@@ -124,6 +124,16 @@ func checkCallback(engine *Engine, cache *Cache) {
 	n := 0
 	_, err = newPrompted(cache, generatedTokens).Run(func(Chunk) bool { n++; return n < 3 })
 	require(n == 3 && statusOf(err) == C.INLAY_E_CANCELLED, "stopped by its callback after %d chunks: %v", n, err)
+
+	session := newPrompted(cache, generatedTokens)
+	panicked := func() (panicked any) {
+		defer func() { panicked = recover() }()
+		session.Run(func(Chunk) bool { panic("mine") })
+		return nil
+	}()
+	require(panicked == "mine", "a panic in a callback came out as %v", panicked)
+	chunk, _, err := session.Next()
+	require(err == nil && reflect.DeepEqual(chunk.Tokens, expected.Greedy[1:2]), "after a panic: %v %v", chunk, err)
 }
 
 // Another goroutine, on another thread: it is told that the session is busy, and then cancels.
