@@ -73,7 +73,8 @@ Json to_json(const Description& description, const InfoArguments& arguments) {
                               {"kv_bytes_per_token", estimate.kv_bytes_per_token},
                               {"kv_bytes", estimate.kv_bytes},
                               {"scratch_bytes", estimate.scratch_bytes},
-                              {"total_bytes", estimate.weight_bytes + estimate.kv_bytes + estimate.scratch_bytes}};
+                              {"tokenizer_bytes", estimate.tokenizer_bytes},
+                              {"total_bytes", estimate.total_bytes}};
     } else {
         result["estimate"] = nullptr;
         result["estimate_error"] = description.estimate_error;

@@ -479,13 +479,19 @@ typedef struct inlay_estimate {
     uint32_t context_tokens; /* the context that the sums are for */
     uint64_t weight_bytes;   /* weights in memory */
     uint64_t kv_bytes_per_token;
-    uint64_t kv_bytes;      /* keys and values of one sequence of context_tokens */
-    uint64_t scratch_bytes; /* intermediate results of the largest step */
+    uint64_t kv_bytes;        /* most that keys and values of one sequence of context_tokens take at a time: the budget
+                                 that a cache for it needs */
+    uint64_t scratch_bytes;   /* intermediate results of the largest step */
+    uint64_t tokenizer_bytes; /* vocabulary and metadata; 0 when the library does not support the vocabulary */
+    uint64_t total_bytes;     /* weights, keys and values, intermediate results and tokenizer */
 } inlay_estimate;
 
 INLAY_API int32_t inlay_estimate_options_init(inlay_estimate_options* options, uint32_t struct_size);
 
-/* What a model will take, from the file's header alone. `options` may be NULL. Errors as inlay_engine_open. Any thread.
+/*
+ * What a model will take, from the file's header alone: what a process grows by that opens it, creates a cache of
+ * kv_bytes and fills one sequence of context_tokens, within some percent. `options` may be NULL. Errors as
+ * inlay_engine_open. Any thread.
  */
 INLAY_API int32_t inlay_estimate_memory(const char* path, size_t path_size, const inlay_estimate_options* options,
                                         inlay_estimate* estimate, inlay_error** error);

@@ -198,6 +198,8 @@ int32_t inlay_estimate_memory(const char* path, size_t path_size, const inlay_es
         ours.kv_bytes_per_token = sums.kv_bytes_per_token;
         ours.kv_bytes = sums.kv_bytes;
         ours.scratch_bytes = sums.scratch_bytes;
+        ours.tokenizer_bytes = sums.tokenizer_bytes;
+        ours.total_bytes = sums.total_bytes();
         write_struct(ours, estimate);
         return INLAY_OK;
     });

@@ -4,12 +4,28 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/byte_source.h"
+#include "base/error.h"
 #include "engine/engine_cache.h"
 #include "model/architectures/architectures.h"
 #include "model/decoder.h"
 #include "model/gguf.h"
+#include "model/gguf_vocabulary.h"
+#include "text/tokenizer.h"
 
 namespace inlay {
+namespace {
+
+// The head of the file is kept as it lies there: metadata is answered from it.
+uint64_t tokenizer_bytes_of(const GgufFile& file) {
+    try {
+        return file.data_offset() + Tokenizer::create(vocabulary_from_gguf(file))->memory_bytes();
+    } catch (const Error& error) {
+        if (error.status() != INLAY_E_UNSUPPORTED) throw;
+        return 0;  // the weights can be told nevertheless
+    }
+}
+
+}  // namespace
 
 MemoryEstimate estimate_memory(const std::string& path, const EstimateOptions& options) {
     const FileSource source(path);
@@ -25,7 +41,8 @@ MemoryEstimate estimate_memory(const std::string& path, const EstimateOptions& o
             .kv_bytes_per_token = layout.bytes_per_token(),
             .kv_bytes = kv_bytes_for(layout, context, options.max_step_tokens),
             .scratch_bytes = CpuBackend::scratch_bytes_for(Decoder::step_shape(spec, n_rows), n_rows,
-                                                           std::min(context, spec.context_tokens), n_threads)};
+                                                           std::min(context, spec.context_tokens), n_threads),
+            .tokenizer_bytes = tokenizer_bytes_of(file)};
 }
 
 }  // namespace inlay

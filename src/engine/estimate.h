@@ -22,6 +22,9 @@ struct MemoryEstimate {
     uint64_t kv_bytes_per_token;
     uint64_t kv_bytes;  // of one sequence of context_tokens
     uint64_t scratch_bytes;
+    uint64_t tokenizer_bytes;  // 0 for a vocabulary that is not supported
+
+    uint64_t total_bytes() const { return weight_bytes + kv_bytes + scratch_bytes + tokenizer_bytes; }
 };
 
 MemoryEstimate estimate_memory(const std::string& path, const EstimateOptions& options);

@@ -23,6 +23,9 @@ public:
     void encode(std::string_view text, std::vector<int32_t>& ids) const override;
     void append_bytes(std::string_view spelling, std::string& out) const override;
     bool cleans_up_spaces() const override { return pre_tokenizer_.clean_up_spaces; }
+    size_t memory_bytes() const override {
+        return symbols_.memory_bytes() + index_.memory_bytes() + merges_.capacity() * sizeof(MergeSlot);
+    }
 
 private:
     // A symbol is a string of bytes. Tokens are symbols of the same number; the list of merges may name others, which

@@ -25,6 +25,7 @@ public:
     void encode(std::string_view text, std::vector<int32_t>& ids) const override;
     void append_bytes(std::string_view spelling, std::string& out) const override;
     bool adds_space_prefix() const override { return add_space_prefix_; }
+    size_t memory_bytes() const override { return ranks_.capacity() * sizeof(uint32_t); }
 
 private:
     void rank_tokens(const Vocabulary& vocabulary);

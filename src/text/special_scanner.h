@@ -24,6 +24,8 @@ public:
     // Matches that do not overlap, by position.
     std::vector<Match> scan(std::string_view text) const;
 
+    size_t memory_bytes() const { return nodes_.capacity() * sizeof(Node) + edges_.capacity() * sizeof(Edge); }
+
 private:
     // Nodes are prefixes of the texts; node 0 is the empty one.
     struct Node {

@@ -24,6 +24,8 @@ public:
 
     void reserve(size_t n_strings);
 
+    size_t memory_bytes() const { return slots_.capacity() * sizeof(Slot); }
+
 private:
     struct Slot {
         uint32_t hash = 0;

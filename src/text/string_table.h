@@ -1,7 +1,9 @@
-// Many short byte strings, addressed by number, in one buffer: a vocabulary of 250,000 tokens is two allocations.
+// Many short byte strings, addressed by number, in one buffer: a vocabulary of 250,000 tokens is two allocations. Less
+// than 4 GiB in all: a vocabulary comes from the head of a file, which is at most 512 MiB.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +18,12 @@ public:
     }
     void push_back(std::string_view text) {
         bytes_.append(text);
-        ends_.push_back(bytes_.size());
+        ends_.push_back(static_cast<uint32_t>(bytes_.size()));
     }
     size_t size() const { return ends_.size(); }
     bool empty() const { return ends_.empty(); }
     size_t n_bytes() const { return bytes_.size(); }
+    size_t memory_bytes() const { return bytes_.capacity() + ends_.capacity() * sizeof(uint32_t); }
     std::string_view operator[](size_t index) const {
         const size_t begin = index == 0 ? 0 : ends_[index - 1];
         return std::string_view(bytes_).substr(begin, ends_[index] - begin);
@@ -28,7 +31,7 @@ public:
 
 private:
     std::string bytes_;
-    std::vector<size_t> ends_;
+    std::vector<uint32_t> ends_;
 };
 
 }  // namespace inlay

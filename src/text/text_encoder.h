@@ -2,6 +2,7 @@
 // left, becomes token ids, and which bytes a token of plain text spells.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ public:
     virtual bool adds_space_prefix() const { return false; }
     // Whether the vocabulary asks to clean up spaces in detokenised text.
     virtual bool cleans_up_spaces() const { return false; }
+    // What the encoder keeps beside the vocabulary.
+    virtual size_t memory_bytes() const = 0;
 };
 
 }  // namespace inlay

@@ -59,6 +59,13 @@ bool is_white_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+// Frees what an assignment of an empty one would keep as capacity.
+template <typename Container>
+void give_up(Container& container) {
+    Container empty;
+    std::swap(container, empty);
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::create(Vocabulary vocabulary) {
@@ -70,10 +77,9 @@ Tokenizer::Tokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary))
     check();
     index_tokens();
     encoder_ = kind.make(vocabulary_, token_ids_);
-    vocabulary_.merges = {};
-    vocabulary_.scores = {};
+    give_up(vocabulary_.merges);
+    give_up(vocabulary_.scores);
     collect_special_tokens();
-    spell_pieces();
 }
 
 void Tokenizer::check() const {
@@ -125,35 +131,6 @@ void Tokenizer::collect_special_tokens() {
     special_tokens_.finish();
 }
 
-void Tokenizer::spell_pieces() {
-    const StringTable& tokens = vocabulary_.tokens;
-    pieces_.reserve(tokens.size(), tokens.n_bytes());
-    std::string piece;
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        const std::string_view text = tokens[i];
-        piece.clear();
-        switch (vocabulary_.kinds[i]) {
-            case TokenKind::kUnknown:
-            case TokenKind::kControl:
-            case TokenKind::kUserDefined:
-                piece = text;
-                break;
-            case TokenKind::kUnused:
-                break;
-            case TokenKind::kByte:
-                if (const int32_t byte = spelled_byte(text); byte >= 0) {
-                    piece.push_back(static_cast<char>(byte));
-                    break;
-                }
-                [[fallthrough]];
-            case TokenKind::kNormal:
-                encoder_->append_bytes(text, piece);
-                break;
-        }
-        pieces_.push_back(piece);
-    }
-}
-
 std::vector<int32_t> Tokenizer::tokenize(std::string_view text, bool add_special, bool parse_special) const {
     if (text.size() > kMaxTextBytes) throw Error(INLAY_E_INVALID_ARGUMENT, "a text to tokenize is larger than 2 GiB");
     std::vector<int32_t> ids;
@@ -175,7 +152,26 @@ std::vector<int32_t> Tokenizer::tokenize(std::string_view text, bool add_special
 
 void Tokenizer::append_token_bytes(int32_t id, bool special, std::string& out) const {
     const size_t index = checked(id);
-    if (special || !is_hidden(index)) out.append(pieces_[index]);
+    if (!special && is_hidden(index)) return;
+    const std::string_view spelling = vocabulary_.tokens[index];
+    switch (vocabulary_.kinds[index]) {
+        case TokenKind::kUnknown:
+        case TokenKind::kControl:
+        case TokenKind::kUserDefined:
+            out.append(spelling);
+            break;
+        case TokenKind::kUnused:
+            break;
+        case TokenKind::kByte:
+            if (const int32_t byte = spelled_byte(spelling); byte >= 0) {
+                out.push_back(static_cast<char>(byte));
+                break;
+            }
+            [[fallthrough]];
+        case TokenKind::kNormal:
+            encoder_->append_bytes(spelling, out);
+            break;
+    }
 }
 
 std::string Tokenizer::detokenize(std::span<const int32_t> ids, DetokenizeOptions options) const {
@@ -185,6 +181,12 @@ std::string Tokenizer::detokenize(std::span<const int32_t> ids, DetokenizeOption
     for (const int32_t id : ids.subspan(ids.empty() ? 0 : 1)) append_token_bytes(id, options.special, text);
     if (options.clean_up_spaces && encoder_->cleans_up_spaces()) clean_up_spaces(text);
     return text;
+}
+
+size_t Tokenizer::memory_bytes() const {
+    return vocabulary_.tokens.memory_bytes() + vocabulary_.kinds.capacity() * sizeof(TokenKind) +
+           token_ids_.memory_bytes() + user_defined_tokens_.memory_bytes() + special_tokens_.memory_bytes() +
+           encoder_->memory_bytes();
 }
 
 bool Tokenizer::is_end_of_generation(int32_t id) const {

@@ -55,6 +55,8 @@ public:
     int32_t pad() const { return vocabulary_.pad; }
     bool adds_bos() const { return vocabulary_.add_bos && vocabulary_.bos != kNoToken; }
     bool adds_eos() const { return vocabulary_.add_eos && vocabulary_.eos != kNoToken; }
+    // What the vocabulary and all that was built on it take.
+    size_t memory_bytes() const;
     // The special ids by name, and the list of ending tokens. Its merges and scores are gone.
     const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -64,14 +66,12 @@ private:
     void check() const;
     void index_tokens();
     void collect_special_tokens();
-    void spell_pieces();
     size_t checked(int32_t id) const;
     bool is_hidden(size_t index) const;
     bool trims_after(int32_t id) const;
 
     Vocabulary vocabulary_;
     StringIndex token_ids_;               // of vocabulary_.tokens
-    StringTable pieces_;                  // [n_tokens] the bytes of each as text
     SpecialScanner user_defined_tokens_;  // matched in any text
     SpecialScanner special_tokens_;       // matched when special tokens are parsed: these and the user-defined
     std::unique_ptr<const TextEncoder> encoder_;

@@ -105,13 +105,15 @@ FIELD(inlay_estimate_options, value_type, 12, 4);
 FIELD(inlay_estimate_options, max_step_tokens, 16, 4);
 FIELD(inlay_estimate_options, n_threads, 20, 4);
 
-STRUCT(inlay_estimate, 40);
+STRUCT(inlay_estimate, 56);
 FIELD(inlay_estimate, struct_size, 0, 4);
 FIELD(inlay_estimate, context_tokens, 4, 4);
 FIELD(inlay_estimate, weight_bytes, 8, 8);
 FIELD(inlay_estimate, kv_bytes_per_token, 16, 8);
 FIELD(inlay_estimate, kv_bytes, 24, 8);
 FIELD(inlay_estimate, scratch_bytes, 32, 8);
+FIELD(inlay_estimate, tokenizer_bytes, 40, 8);
+FIELD(inlay_estimate, total_bytes, 48, 8);
 
 int main(void) {
     return 0;

@@ -348,7 +348,7 @@ class Measure(WithFolder):
         self.assertEqual(info["file_bytes"], os.path.getsize(TINY))
         estimate = info["estimate"]
         self.assertEqual(set(estimate), {"context_tokens", "kv", "weight_bytes", "kv_bytes_per_token", "kv_bytes",
-                                         "scratch_bytes", "total_bytes"})
+                                         "scratch_bytes", "tokenizer_bytes", "total_bytes"})
         wide = inlay_json("info", TINY, "--kv", "f32", "--ctx", 64)["estimate"]
         self.assertEqual(wide["kv_bytes_per_token"], 2 * estimate["kv_bytes_per_token"])
         self.assertEqual(wide["context_tokens"], 64)

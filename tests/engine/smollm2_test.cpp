@@ -1,10 +1,5 @@
 // SmolLM2 135M Instruct against the numbers of transformers (tests/data/real). Runs where the model was fetched.
-#include <catch2/catch.hpp>
-#include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "npy.h"
-#include "test_model.h"
+#include "real_model.h"
 
 using namespace inlay;
 using namespace inlay::test;
@@ -15,7 +10,7 @@ namespace {
 constexpr const char* kModel = "smollm2-135m-instruct-q4_1.gguf";
 
 json golden() {
-    return json::parse(read_file(data_dir() / "real/smollm2-135m-instruct-q4_1.json"));
+    return real_golden("smollm2-135m-instruct-q4_1");
 }
 
 // Mean of -ln p(token | before), and with `reference` (the rows of another run) the mean Kullback-Leibler divergence.
@@ -63,22 +58,7 @@ TEST_CASE("SmolLM2 in f32 computes the reference logits and greedy tokens") {
     ModelOptions options;
     options.cache_bytes = uint64_t{256} << 20;
     const TestModel model(model_file(kModel), options);
-    const json reference = golden();
-    for (const json& prompt : reference.at("prompts")) {
-        const auto tokens = prompt.at("token_ids").get<std::vector<int32_t>>();
-        const auto session = model.session();
-        session->forward(std::span(tokens).first(std::min<size_t>(tokens.size(), 512)), 0);
-        if (tokens.size() > 512) session->forward(std::span(tokens).subspan(512), tokens.size() - 513);
-        const std::span<const float> row = session->logits().last(model.engine->n_vocabulary());
-        for (const char* kind : {"top20", "probe"}) {
-            const auto ids = prompt.at(std::string(kind) + "_ids").get<std::vector<size_t>>();
-            const auto logits = prompt.at(std::string(kind) + "_logits").get<std::vector<double>>();
-            for (size_t i = 0; i < ids.size(); ++i)
-                CHECK(static_cast<double>(row[ids[i]]) == Approx(logits[i]).margin(1e-3).epsilon(0));
-        }
-        const auto expected = prompt.at("greedy_ids").get<std::vector<int32_t>>();
-        CHECK(generate(*model.session(), tokens, greedy(expected.size())) == expected);
-    }
+    check_prompts(model, golden());
 }
 
 TEST_CASE("SmolLM2 predicts the reference text as well as the reference") {

@@ -1,0 +1,3 @@
+module inlay.test/client
+
+go 1.19
