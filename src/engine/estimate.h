@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/kernels.h"
+#include "model/model_source.h"
 
 namespace inlay {
 
@@ -24,6 +25,7 @@ struct MemoryEstimate {
     uint64_t scratch_bytes;
 };
 
+MemoryEstimate estimate_memory(ModelSource& source, const EstimateOptions& options);
 MemoryEstimate estimate_memory(const std::string& path, const EstimateOptions& options);
 
 }  // namespace inlay
