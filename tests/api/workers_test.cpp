@@ -1,7 +1,10 @@
 // Pools of compute threads through the contract: shared by engines, lent by the host, ended in any order.
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "model_path.h"
@@ -33,6 +36,28 @@ inlay_engine_options options_with(const inlay_workers* workers) {
 }
 
 const std::string kOtherModel = (data_dir() / "quant_models/q_Q4_K_M.gguf").string();
+
+// Whether a new session of the engine computes these logits. Asserts nothing, so that any thread may call it.
+bool computes(const inlay_engine* engine, const std::vector<float>& expected) {
+    inlay_cache_options options{};
+    options.struct_size = sizeof options;
+    options.bytes = 4 << 20;
+    inlay_cache* cache = nullptr;
+    inlay_session* session = nullptr;
+    inlay_cache_create(engine, &options, &cache, nullptr);
+    const CachePtr cache_owner(cache);
+    inlay_session_create(cache, nullptr, &session, nullptr);
+    const SessionPtr session_owner(session);
+    return forward_logits(session) == expected;
+}
+
+// Whether a thread of this process sleeps, as one without work does inside inlay_workers_run.
+bool is_asleep(pid_t thread) {
+    std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    return text.find(") S ") != std::string::npos;
+}
 
 // Threads of the host inside a lent pool, each with a reference of its own.
 class LentThreads {
@@ -77,21 +102,22 @@ TEST_CASE("engines on one pool step at the same time and compute what they compu
 
         LentThreads threads(workers.get(), lent ? 2 : 0);
         std::atomic<int> n_wrong{0};
-        const auto compute = [&](const inlay_engine* engine, const std::vector<float>& expected) {
-            return [&n_wrong, engine, &expected] {
-                const CachePtr cache = create_cache(engine, 4 << 20, INLAY_CACHE_NO_REUSE);
-                for (int i = 0; i < (kSanitized ? 5 : 40); ++i)
-                    n_wrong += logits_of(create_session(cache.get()).get()) != expected;
-            };
+        const auto compute = [&](const inlay_engine* engine, const std::vector<float>& expected, int n_times) {
+            for (int i = 0; i < n_times; ++i) n_wrong += !computes(engine, expected);
         };
+        const int n_times = kSanitized ? 5 : 40;
         // Two sessions of one engine, one of another, and a third engine that is opened meanwhile.
         std::vector<std::thread> callers;
-        callers.emplace_back(compute(first.get(), llama));
-        callers.emplace_back(compute(first.get(), llama));
-        callers.emplace_back(compute(second.get(), other));
+        for (int i = 0; i < 2; ++i) callers.emplace_back([&] { compute(first.get(), llama, n_times); });
+        callers.emplace_back([&] { compute(second.get(), other, n_times); });
         callers.emplace_back([&] {
-            for (int i = 0; i < 5; ++i)
-                n_wrong += logits_of(open_model(kOtherModel, options_with(workers.get())).get()) != other;
+            const inlay_engine_options options = options_with(workers.get());
+            for (int i = 0; i < 5; ++i) {
+                inlay_engine* engine = nullptr;
+                inlay_engine_open(kOtherModel.data(), kOtherModel.size(), &options, &engine, nullptr);
+                const EnginePtr owner(engine);
+                compute(engine, other, 1);
+            }
         });
         for (std::thread& caller : callers) caller.join();
         CHECK(n_wrong == 0);
@@ -112,20 +138,42 @@ TEST_CASE("engines hold their workers") {
 TEST_CASE("lent threads return when nobody is left who could stop them") {
     const std::vector<float> expected = logits_of(open_tiny().get());
     WorkersPtr workers = create_workers(2, INLAY_WORKERS_LENT);
-    std::atomic<bool> begun{false};
+    std::atomic<pid_t> id{0};
     int32_t status = -1;
     std::thread lent([&, raw = workers.get()] {
-        begun = true;
+        id = gettid();
         status = inlay_workers_run(raw, nullptr);
     });
-    while (!begun) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // into the call, where it needs no reference
+    while (id == 0 || !is_asleep(id)) std::this_thread::yield();  // inside, where it needs no reference of its own
     EnginePtr engine = open_model(tiny_model(), options_with(workers.get()));
     workers.reset();
     CHECK(logits_of(engine.get()) == expected);
     engine.reset();
     lent.join();
     CHECK(status == INLAY_OK);
+}
+
+TEST_CASE("inherited workers serve nothing in a forked child") {
+    const WorkersPtr lent = create_workers(2, INLAY_WORKERS_LENT);
+    const WorkersPtr own = create_workers(2);
+    const inlay_engine_options options = options_with(own.get());
+    const pid_t child = fork();
+    if (child == 0) {
+        inlay_engine* engine = nullptr;
+        const bool refused =
+            inlay_workers_run(lent.get(), nullptr) == INLAY_E_UNSUPPORTED &&
+            inlay_engine_open(tiny_model().c_str(), SIZE_MAX, &options, &engine, nullptr) == INLAY_E_UNSUPPORTED;
+        inlay_workers_stop(lent.get());
+        inlay_workers_release(lent.get());
+        _exit(refused ? 0 : 1);
+    }
+    REQUIRE(child > 0);
+    int result = -1;
+    REQUIRE(waitpid(child, &result, 0) == child);
+    CHECK(result == 0);
+    std::thread thread([raw = lent.get()] { inlay_workers_run(raw, nullptr); });
+    inlay_workers_stop(lent.get());
+    thread.join();
 }
 
 TEST_CASE("workers calls name what is wrong") {
