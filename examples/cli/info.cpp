@@ -55,7 +55,7 @@ Json to_json(const Description& description, const InfoArguments& arguments) {
     Json result = {{"model", arguments.model.path}};
     if (description.vocabulary) {
         const inlay::EngineInfo model = description.vocabulary->info();
-        result["file_bytes"] = model.file_bytes;
+        result["file_bytes"] = model.file_bytes;  // of all parts of a split model
         result["vocabulary"] = model.n_vocabulary;
         result["tensors"] = model.n_tensors;
         result["parameters"] = model.n_parameters;

@@ -13,8 +13,9 @@
  *              every output parameter is NULL or zero, unless its text says otherwise, and all handles go on working.
  *   Error      The last parameter `error` may be NULL. Otherwise it is overwritten on entry with NULL and on an error with
  *              an object of the caller, to be freed by inlay_error_release. There is no thread-local state.
- *   Handles    Engine, cache and session are reference-counted: create and open give one reference, retain adds one, release
- *              takes one away. A session holds its cache and a cache its engine: release in any order, from any thread.
+ *   Handles    Workers, engine, cache and session are reference-counted: create and open give one reference, retain adds
+ *              one, release takes one away. A session holds its cache, a cache its engine, an engine its workers: release
+ *              in any order, from any thread.
  *              A const handle in a signature means: any thread, also while other calls on the handle run. Other session
  *              functions want one thread at a time; an overlapping call returns INLAY_E_BUSY and changes nothing.
  *   Structs    `struct_size` comes first: sizeof(the struct) as you compile it. Structs grow only at their end. In options,
@@ -26,6 +27,8 @@
  *              measures and succeeds. With too small a capacity it returns INLAY_E_BUFFER_TOO_SMALL, writes nothing into the
  *              buffer and sets `*needed`. Text in buffers is not NUL-terminated.
  *   Callbacks  Run on the thread that made the call, must return normally, and must not call into the same session.
+ *              on_release callbacks say that something of the host's is not needed any more: once, on the thread that gave
+ *              it up, and only if the call that was to take it succeeded: after a failed call nothing is held.
  *   Stack      Calls take at most 128 KiB of the calling thread's stack.
  *   Process    Nothing is printed. No signal handler, locale, environment variable, working directory or floating-point
  *              mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
@@ -68,7 +71,7 @@ extern "C" {
 #define INLAY_MORE 2                  /* a step of a long prompt is done, nothing to deliver yet: call again */
 #define INLAY_E_INVALID_ARGUMENT (-1) /* an argument is outside its documented range; the message names it */
 #define INLAY_E_OUT_OF_MEMORY (-2)
-#define INLAY_E_IO (-3)           /* a file could not be opened or read */
+#define INLAY_E_IO (-3)           /* a file could not be opened or read, or a reader failed */
 #define INLAY_E_FORMAT (-4)       /* a file contradicts its format; the message names the field */
 #define INLAY_E_UNSUPPORTED (-5)  /* valid, but not something this library or build does */
 #define INLAY_E_BUSY (-6)         /* another thread is inside a call on this session */
@@ -80,6 +83,7 @@ extern "C" {
 #define INLAY_E_BUFFER_TOO_SMALL (-12)
 
 typedef struct inlay_error inlay_error;
+typedef struct inlay_workers inlay_workers;
 typedef struct inlay_engine inlay_engine;
 typedef struct inlay_cache inlay_cache;
 typedef struct inlay_session inlay_session;
@@ -108,10 +112,143 @@ INLAY_API const char* inlay_error_message(const inlay_error* error);
 /* Frees an error. NULL is allowed. Any thread. */
 INLAY_API void inlay_error_release(inlay_error* error);
 
+/* ---------------------------------------------------------------- workers */
+
+/* inlay_workers_options.flags */
+#define INLAY_WORKERS_LENT 1u /* no thread is started: the host's threads work inside inlay_workers_run */
+
+typedef struct inlay_workers_options {
+    uint32_t struct_size;
+    uint32_t flags;     /* INLAY_WORKERS_* */
+    uint32_t n_threads; /* that compute, a caller's included; 0: one per available processor; at most 256 */
+    uint32_t reserved;  /* zero */
+} inlay_workers_options;
+
+INLAY_API int32_t inlay_workers_options_init(inlay_workers_options* options, uint32_t struct_size);
+
+/*
+ * Creates a pool of compute threads for inlay_engine_options.workers: engines that share it do not have more threads
+ * than processors together. n_threads - 1 threads are started, or none with INLAY_WORKERS_LENT. They sleep while there
+ * is nothing to compute. Steps of several engines at once are right, and share the threads. `options` may be NULL.
+ * INLAY_E_OUT_OF_MEMORY when the system gives no thread. Any thread.
+ */
+INLAY_API int32_t inlay_workers_create(const inlay_workers_options* options, inlay_workers** workers,
+                                       inlay_error** error);
+
+/*
+ * Any thread; NULL is allowed and ignored. An engine holds its workers. With the last handle and the last engine gone
+ * the pool ends, as by inlay_workers_stop.
+ */
+INLAY_API void inlay_workers_retain(const inlay_workers* workers);
+INLAY_API void inlay_workers_release(const inlay_workers* workers);
+
+/*
+ * Lends the calling thread to the pool: it computes, or sleeps, until the pool is stopped, and INLAY_OK is returned.
+ * None has to be inside: the thread that calls for a step then computes alone. Threads may come at any time. The
+ * thread's signal mask, name and priority stay the host's. INLAY_E_STATE when the pool was not created with
+ * INLAY_WORKERS_LENT, or when n_threads - 1 threads are inside. Any thread.
+ */
+INLAY_API int32_t inlay_workers_run(const inlay_workers* workers, inlay_error** error);
+
+/*
+ * For good: every thread inside inlay_workers_run returns when its current task is done, and later calls return at
+ * once. Engines go on, on the threads that call for their steps. Does not wait, and does nothing to a pool without
+ * INLAY_WORKERS_LENT. Any thread; NULL is allowed and ignored.
+ */
+INLAY_API void inlay_workers_stop(const inlay_workers* workers);
+
+/* ------------------------------------------------- what a host can provide */
+
+/* Says that what was given with `user` is not needed any more (see Callbacks above). */
+typedef void (*inlay_release_callback)(void* user);
+
+/*
+ * Reads a model: fills `buffer` with the `size` bytes at `offset` of part `part`, counted from 0. Never asked for bytes
+ * past the part's size. A value other than 0 says that it could not, and the opening returns INLAY_E_IO.
+ */
+typedef int32_t (*inlay_read_callback)(void* user, uint32_t part, uint64_t offset, void* buffer, size_t size);
+
+/*
+ * A model that does not come from a path: blocks of memory, or a reader. It has one part, or, when it is a split GGUF,
+ * as many as its key 'split.count' says, in their order. Blocks may have any alignment; they must not change or go
+ * until on_release. This version copies all it needs and calls on_release before the opening returns; a later one may
+ * keep blocks as long as the engine. A reader is called by the thread that opens, during that call only.
+ */
+typedef struct inlay_model_source {
+    uint32_t struct_size;
+    uint32_t n_parts;
+    const uint64_t* part_sizes;        /* [n_parts] bytes of each part; copied */
+    const void* const* blocks;         /* [n_parts] the parts in memory; copied. NULL: they are read */
+    inlay_read_callback read;          /* NULL when there are blocks */
+    void* user;                        /* of the callbacks */
+    inlay_release_callback on_release; /* the source is not needed any more; may be NULL */
+} inlay_model_source;
+
+/* `flags` of the callbacks for pages. Others may come: ignore what is not known. */
+#define INLAY_PAGES_LARGE 1u /* reserve: large pages are wanted, for they are read again and again */
+#define INLAY_PAGES_NOW 2u   /* commit: the memory is to be taken at once, not when it is touched */
+
+/*
+ * Address space for `bytes`, which need not be usable before it is committed; NULL when there is none. The address is a
+ * multiple of 4096; large pages need one of 2 MiB. All sizes, also of parts, are multiples of the system's page size.
+ */
+typedef void* (*inlay_reserve_callback)(void* user, size_t bytes, uint32_t flags);
+/*
+ * Makes a part of a reservation readable and writable, zero where it was not committed before. A value other than 0
+ * says that there is no memory. Parts that are committed already may be among it.
+ */
+typedef int32_t (*inlay_commit_callback)(void* user, void* address, size_t bytes, uint32_t flags);
+/* The content of a part is not needed; it is committed again before it is used. */
+typedef void (*inlay_decommit_callback)(void* user, void* address, size_t bytes);
+/* Ends a whole reservation, whatever of it is committed. */
+typedef void (*inlay_free_callback)(void* user, void* address, size_t bytes);
+
+/*
+ * Where an engine takes the memory for weights, caches and intermediate results from, nearly all of what it takes. The
+ * callbacks may be called by any thread that is inside a call of the library on the engine, its caches or sessions, by
+ * several at once, also during a step; they must not call the library. A failure of `reserve` or `commit` is
+ * INLAY_E_OUT_OF_MEMORY of that call, an address that is no multiple of 4096 INLAY_E_INVALID_ARGUMENT.
+ */
+typedef struct inlay_page_provider {
+    uint32_t struct_size;
+    uint32_t reserved; /* zero */
+    void* user;        /* of the callbacks */
+    inlay_reserve_callback reserve;
+    inlay_commit_callback commit;     /* NULL: what `reserve` gives is usable and zero */
+    inlay_decommit_callback decommit; /* may be NULL */
+    inlay_free_callback release;
+    inlay_release_callback on_release; /* the engine, its caches and sessions are gone; may be NULL */
+} inlay_page_provider;
+
+/* Levels of records: a higher one is graver. Others may come between. */
+#define INLAY_LOG_INFO 20    /* what was done, and how long it took */
+#define INLAY_LOG_WARNING 30 /* what works, but perhaps not as its owner thinks */
+
+/* A whole record: one line of UTF-8 without its end, `size` bytes and then a NUL. Valid during the call. */
+typedef void (*inlay_log_callback)(void* user, int32_t level, const char* record, size_t size);
+
+/*
+ * Who is told what is worth telling beside statuses: few records, none in a step. `log` may be called by any thread
+ * that is inside a call of the library on the engine, its caches or sessions, by several at once; it must not call the
+ * library.
+ */
+typedef struct inlay_logger {
+    uint32_t struct_size;
+    int32_t level; /* the least that is told; 0: everything */
+    inlay_log_callback log;
+    void* user;                        /* of the callbacks */
+    inlay_release_callback on_release; /* the engine, its caches and sessions are gone; may be NULL */
+} inlay_logger;
+
 /* ----------------------------------------------------------------- engine */
 
 /* inlay_engine_options.flags */
 #define INLAY_ENGINE_VOCABULARY_ONLY 1u /* metadata and tokenizer only, for any architecture; no weights, no cache */
+/*
+ * The file is mapped while it is opened instead of read. As with any mapping, the process dies by SIGBUS when somebody
+ * truncates the file meanwhile, or when it can not be read.
+ */
+#define INLAY_ENGINE_MAP_FILE 2u
 
 /* inlay_engine_options.compute */
 #define INLAY_COMPUTE_AUTO 0 /* quantised weights are multiplied with activations of 8 bits */
@@ -138,6 +275,9 @@ typedef struct inlay_engine_options {
     uint32_t max_step_tokens; /* tokens of one step: longer prompts take several; 0: 512; at most 4096 */
     inlay_progress_callback progress; /* may be NULL */
     void* progress_user;
+    const inlay_workers* workers; /* compute threads to use, held by the engine; n_threads is then 0. NULL: its own */
+    const inlay_page_provider* pages; /* copied; NULL: the system's memory */
+    const inlay_logger* logger;       /* copied; NULL: nobody is told */
 } inlay_engine_options;
 
 /* Writes exactly `struct_size` bytes of defaults. INLAY_E_INVALID_ARGUMENT for NULL or a size below 8. Any thread. */
@@ -145,11 +285,20 @@ INLAY_API int32_t inlay_engine_options_init(inlay_engine_options* options, uint3
 
 /*
  * Opens a model file (GGUF version 2 or 3) and loads its weights. `options` may be NULL. Reads the file during the call
- * only. Errors: INLAY_E_IO, INLAY_E_FORMAT, INLAY_E_UNSUPPORTED (architecture, tokenizer or tensor type),
- * INLAY_E_CANCELLED, INLAY_E_OUT_OF_MEMORY, INLAY_E_INVALID_ARGUMENT. Any thread.
+ * only. A model that is split over several files is opened by its first, NAME-00001-of-0000N.gguf: the others are found
+ * beside it by their names; INLAY_E_INVALID_ARGUMENT for the path of another part. Errors: INLAY_E_IO, INLAY_E_FORMAT,
+ * INLAY_E_UNSUPPORTED (architecture, tokenizer or tensor type), INLAY_E_CANCELLED, INLAY_E_OUT_OF_MEMORY,
+ * INLAY_E_INVALID_ARGUMENT. Any thread.
  */
 INLAY_API int32_t inlay_engine_open(const char* path, size_t path_size, const inlay_engine_options* options,
                                     inlay_engine** engine, inlay_error** error);
+
+/*
+ * Opens a model from memory or through a reader; otherwise as inlay_engine_open. INLAY_ENGINE_MAP_FILE is refused with
+ * INLAY_E_INVALID_ARGUMENT.
+ */
+INLAY_API int32_t inlay_engine_open_source(const inlay_model_source* source, const inlay_engine_options* options,
+                                           inlay_engine** engine, inlay_error** error);
 
 /* Any thread; NULL is allowed and ignored. */
 INLAY_API void inlay_engine_retain(const inlay_engine* engine);
@@ -168,9 +317,9 @@ typedef struct inlay_engine_info {
     int32_t compute;         /* INLAY_COMPUTE_* in use */
     int32_t instruction_set; /* INLAY_INSTRUCTIONS_* in use */
     uint32_t max_step_tokens;
-    uint64_t n_tensors;     /* in the file */
+    uint64_t n_tensors;     /* in the file, all parts together */
     uint64_t n_parameters;  /* values of all tensors */
-    uint64_t file_bytes;    /* size of the model file */
+    uint64_t file_bytes;    /* size of the model file, all parts together */
     uint64_t weight_bytes;  /* memory that holds the weights; 0 with INLAY_ENGINE_VOCABULARY_ONLY, as the next */
     uint64_t scratch_bytes; /* memory for intermediate results, most that was in use so far */
     uint64_t n_steps; /* steps computed so far; the n_steps of its sessions together, over it, is the mean batch */
@@ -471,7 +620,7 @@ typedef struct inlay_estimate_options {
     int32_t key_type;         /* INLAY_KV_* */
     int32_t value_type;       /* INLAY_KV_* */
     uint32_t max_step_tokens; /* as in inlay_engine_options */
-    uint32_t n_threads;       /* as in inlay_engine_options */
+    uint32_t n_threads;       /* as in inlay_engine_options, or of the workers */
 } inlay_estimate_options;
 
 typedef struct inlay_estimate {
@@ -489,11 +638,15 @@ typedef struct inlay_estimate {
 INLAY_API int32_t inlay_estimate_options_init(inlay_estimate_options* options, uint32_t struct_size);
 
 /*
- * What a model will take, from the file's header alone: what a process grows by that opens it, creates a cache of
- * kv_bytes and fills one sequence of context_tokens, within some percent. `options` may be NULL. Errors as
- * inlay_engine_open. Any thread.
+ * What a model will take, from the file's header alone; of a split model from its parts', found as by
+ * inlay_engine_open: what a process grows by that opens it, creates a cache of kv_bytes and fills one sequence of
+ * context_tokens, within some percent. `options` may be NULL. Errors as inlay_engine_open. Any thread.
  */
 INLAY_API int32_t inlay_estimate_memory(const char* path, size_t path_size, const inlay_estimate_options* options,
+                                        inlay_estimate* estimate, inlay_error** error);
+
+/* The same from a source, which is read during the call only: its on_release is not called. Any thread. */
+INLAY_API int32_t inlay_estimate_source(const inlay_model_source* source, const inlay_estimate_options* options,
                                         inlay_estimate* estimate, inlay_error** error);
 
 #ifdef __cplusplus

@@ -10,13 +10,13 @@
  * inlay.h is the contract and says what each call does; this header changes how it is said:
  *
  *   Errors      A status below 0 becomes an inlay::Error. Outcomes (INLAY_END, INLAY_MORE) are values.
- *   Handles     Engine and Cache are cheap to copy: a copy shares the same object. A Session is one sequence, used by
- *               one thread at a time, so it can only be moved. Moves do not throw. A moved-from handle is empty, and
- *               using it throws INLAY_E_INVALID_ARGUMENT. Any order of destruction is fine.
- *   Options     EngineOptions and its like are the C structs with struct_size filled in and zeros (defaults) elsewhere;
- *               so are the results, EngineInfo and its like. Flags are inlay.h's constants.
- *   Callbacks   Are std::functions. What one throws is carried around the C code and thrown again by the call.
- *   Views       A Chunk, the text of a Generation and Logits are borrowed until the next call on their session.
+ *   Handles     Workers, Engine and Cache are cheap to copy: a copy shares the same object. A Session is one sequence,
+ *               used by one thread at a time, so it can only be moved. Moves do not throw. A moved-from handle is
+ * empty, and using it throws INLAY_E_INVALID_ARGUMENT. Any order of destruction is fine. Options     EngineOptions and
+ * its like are the C structs with struct_size filled in and zeros (defaults) elsewhere; so are the results, EngineInfo
+ * and its like. Flags are inlay.h's constants. Callbacks   Are std::functions. What one throws is carried around the C
+ * code and thrown again by the call; what a Log throws is dropped. Views       A Chunk, the text of a Generation and
+ * Logits are borrowed until the next call on their session.
  *
  * Nothing here needs RTTI. The inline namespace carries the version of this wrapper, so that parts of one program may
  * be compiled against different versions of it, and so that its names never meet those inside a static libinlay.
@@ -29,6 +29,7 @@
 #include <exception>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -121,6 +122,12 @@ template <class Object>
 struct Lifetime;
 
 template <>
+struct Lifetime<inlay_workers> {
+    static void retain(const inlay_workers* object) noexcept { inlay_workers_retain(object); }
+    static void release(const inlay_workers* object) noexcept { inlay_workers_release(object); }
+};
+
+template <>
 struct Lifetime<inlay_engine> {
     static void retain(const inlay_engine* object) noexcept { inlay_engine_retain(object); }
     static void release(const inlay_engine* object) noexcept { inlay_engine_release(object); }
@@ -160,6 +167,10 @@ private:
 
 }  // namespace detail
 
+using WorkersOptions = detail::Sized<inlay_workers_options>;
+using ModelSource = detail::Sized<inlay_model_source>;
+using PageProvider = detail::Sized<inlay_page_provider>;
+using Logger = detail::Sized<inlay_logger>;
 using EngineOptions = detail::Sized<inlay_engine_options>;
 using EngineInfo = detail::Sized<inlay_engine_info>;
 using CacheOptions = detail::Sized<inlay_cache_options>;
@@ -182,6 +193,42 @@ inline Estimate estimate_memory(std::string_view path, const EstimateOptions& op
     return estimate;
 }
 
+inline Estimate estimate_memory(const ModelSource& source, const EstimateOptions& options = {}) {
+    Estimate estimate;
+    detail::call(inlay_estimate_source, &source, &options, &estimate);
+    return estimate;
+}
+
+/* Compute threads that engines share (EngineOptions::workers), the library's own or lent. Any thread, any time. */
+class Workers {
+public:
+    Workers() noexcept = default;
+
+    explicit Workers(const WorkersOptions& options) {
+        inlay_workers* workers = nullptr;
+        detail::call(inlay_workers_create, &options, &workers);
+        handle_ = detail::Handle<inlay_workers>(workers);
+    }
+
+    /* The C handle, borrowed; NULL when empty. */
+    inlay_workers* get() const noexcept { return handle_.get(); }
+    explicit operator bool() const noexcept { return get() != nullptr; }
+
+    /* Lends the calling thread to a pool created with INLAY_WORKERS_LENT until it is stopped. */
+    void run() const { detail::call(inlay_workers_run, get()); }
+    /* For good. */
+    void stop() const noexcept { inlay_workers_stop(get()); }
+
+private:
+    detail::Handle<inlay_workers> handle_;
+};
+
+/* A part of a model in memory. */
+struct MemoryBlock {
+    const void* data;
+    std::size_t size;
+};
+
 /* One model's weights and tokenizer. Every function may be called from any thread at any time. */
 class Engine {
 public:
@@ -189,28 +236,75 @@ public:
      */
     using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
+    /* Told a record of INLAY_LOG_*, by any thread that is in a call on the engine, its caches or sessions. */
+    using Log = std::function<void(std::int32_t level, std::string_view record)>;
+    /* Fills `buffer` with bytes of a part, or throws. */
+    using Reader = std::function<void(std::uint32_t part, std::uint64_t offset, void* buffer, std::size_t size)>;
+
     Engine() noexcept = default;
 
-    /* Opens a model file; the path is UTF-8. `progress` takes the place of options.progress. */
-    explicit Engine(std::string_view path, const EngineOptions& options = {}, const Progress& progress = {}) {
-        detail::call(inlay_check_abi, std::uint32_t{INLAY_VERSION_MAJOR}, std::uint32_t{INLAY_VERSION_MINOR});
-        detail::Callback<Progress> callback{progress, nullptr};
-        EngineOptions with_progress = options;
-        if (progress) {
-            with_progress.progress = [](void* user, std::uint64_t done, std::uint64_t total) noexcept {
-                return static_cast<detail::Callback<Progress>*>(user)->invoke(done, total);
-            };
-            with_progress.progress_user = &callback;
+    /* Opens a model file; the path is UTF-8. `progress` and `log` take the place of those in the options. */
+    explicit Engine(std::string_view path, const EngineOptions& options = {}, const Progress& progress = {},
+                    Log log = {}) {
+        *this = opened(options, progress, std::move(log),
+                       [&](const EngineOptions* all, inlay_engine** engine, inlay_error** error) {
+                           return inlay_engine_open(path.data(), path.size(), all, engine, error);
+                       });
+    }
+
+    static Engine from_source(const ModelSource& source, const EngineOptions& options = {},
+                              const Progress& progress = {}, Log log = {}) {
+        return opened(options, progress, std::move(log),
+                      [&](const EngineOptions* all, inlay_engine** engine, inlay_error** error) {
+                          return inlay_engine_open_source(&source, all, engine, error);
+                      });
+    }
+
+    /* A model in memory; a split one in several blocks. `owner` is held for as long as the library needs them; without
+     * one they must outlive the engine, its caches and sessions. */
+    static Engine from_memory(const std::vector<MemoryBlock>& blocks, std::shared_ptr<const void> owner = {},
+                              const EngineOptions& options = {}, const Progress& progress = {}, Log log = {}) {
+        std::vector<const void*> data;
+        std::vector<std::uint64_t> sizes;
+        for (const MemoryBlock& block : blocks) {
+            data.push_back(block.data);
+            sizes.push_back(block.size);
         }
-        inlay_engine* engine = nullptr;
-        inlay_error* error = nullptr;
-        const std::int32_t status = inlay_engine_open(path.data(), path.size(), &with_progress, &engine, &error);
-        handle_ = detail::Handle<inlay_engine>(engine);
-        if (callback.thrown) {
-            inlay_error_release(error);
-            std::rethrow_exception(callback.thrown);
+        auto held = std::make_unique<std::shared_ptr<const void>>(std::move(owner));
+        ModelSource source;
+        source.n_parts = static_cast<std::uint32_t>(blocks.size());
+        source.part_sizes = sizes.data();
+        source.blocks = data.data();
+        source.user = held.get();
+        source.on_release = [](void* user) { delete static_cast<std::shared_ptr<const void>*>(user); };
+        Engine engine = from_source(source, options, progress, std::move(log));
+        static_cast<void>(held.release());
+        return engine;
+    }
+
+    /* A model, whole or in parts of these sizes, that `read` gives on this thread, during this call. */
+    static Engine from_reader(const std::vector<std::uint64_t>& part_sizes, const Reader& read,
+                              const EngineOptions& options = {}, const Progress& progress = {}, Log log = {}) {
+        const auto always = [&read](std::uint32_t part, std::uint64_t offset, void* buffer, std::size_t size) {
+            read(part, offset, buffer, size);
+            return true;
+        };
+        using Callback = detail::Callback<decltype(always)>;
+        Callback callback{always, nullptr};
+        ModelSource source;
+        source.n_parts = static_cast<std::uint32_t>(part_sizes.size());
+        source.part_sizes = part_sizes.data();
+        source.user = &callback;
+        source.read = [](void* user, std::uint32_t part, std::uint64_t offset, void* buffer,
+                         std::size_t size) noexcept {
+            return static_cast<Callback*>(user)->invoke(part, offset, buffer, size);
+        };
+        try {
+            return from_source(source, options, progress, std::move(log));
+        } catch (const Error&) {
+            if (callback.thrown) std::rethrow_exception(callback.thrown);
+            throw;
         }
-        detail::check(status, error);
     }
 
     /* Takes over one reference that C code owned. */
@@ -284,6 +378,44 @@ public:
     bool is_end(std::int32_t token) const noexcept { return inlay_token_is_end(get(), token) != 0; }
 
 private:
+    /* Calls open(&options, &engine, &error) with the callbacks among the options. */
+    template <class Open>
+    static Engine opened(EngineOptions options, const Progress& progress, Log log, Open open) {
+        detail::call(inlay_check_abi, std::uint32_t{INLAY_VERSION_MAJOR}, std::uint32_t{INLAY_VERSION_MINOR});
+        detail::Callback<Progress> callback{progress, nullptr};
+        if (progress) {
+            options.progress = [](void* user, std::uint64_t done, std::uint64_t total) noexcept {
+                return static_cast<detail::Callback<Progress>*>(user)->invoke(done, total);
+            };
+            options.progress_user = &callback;
+        }
+        Logger logger;
+        std::unique_ptr<Log> held;
+        if (log) {
+            held = std::make_unique<Log>(std::move(log));
+            logger.user = held.get();
+            logger.log = [](void* user, std::int32_t level, const char* record, std::size_t size) noexcept {
+                try {
+                    (*static_cast<Log*>(user))(level, std::string_view(record, size));
+                } catch (...) {
+                }
+            };
+            logger.on_release = [](void* user) { delete static_cast<Log*>(user); };
+            options.logger = &logger;
+        }
+        inlay_engine* engine = nullptr;
+        inlay_error* error = nullptr;
+        const std::int32_t status = open(&options, &engine, &error);
+        if (engine) static_cast<void>(held.release());
+        Engine result = adopt(engine);
+        if (callback.thrown) {
+            inlay_error_release(error);
+            std::rethrow_exception(callback.thrown);
+        }
+        detail::check(status, error);
+        return result;
+    }
+
     detail::Handle<inlay_engine> handle_;
 };
 

@@ -40,6 +40,13 @@ T& require(T* pointer, const char* name) {
 // Text with a length in bytes, or SIZE_MAX for NUL-terminated.
 std::string_view text_argument(const char* text, size_t size, const char* name);
 
+std::string path_argument(const char* path, size_t path_size);
+
+void check_at_most(uint32_t value, uint32_t limit, const char* name);
+
+// A field without a meaning yet: other values than zero are INLAY_E_UNSUPPORTED.
+void check_reserved(uint32_t value, const char* name);
+
 // Flags that this library does not know are INLAY_E_UNSUPPORTED.
 void check_flags(uint32_t flags, uint32_t known, const char* name);
 

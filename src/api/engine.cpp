@@ -1,88 +1,17 @@
 #include <string>
 
+#include "api/engine_options.h"
 #include "api/handles.h"
-#include "api/kv_type.h"
+#include "api/model_source.h"
 #include "api/versioned_struct.h"
-#include "engine/estimate.h"
 
 using namespace inlay::api;
 using inlay::Engine;
-using inlay::EngineOptions;
-using inlay::Error;
+using inlay::PathModelSource;
 
 namespace {
 
-constexpr uint32_t kMaxThreads = 256;
-constexpr uint32_t kMaxStepTokens = 4096;
 constexpr size_t kMetadataTextBytes = 4096;
-
-const inlay::kernels::Kernels& kernels_for(int32_t instruction_set) {
-    namespace kernels = inlay::kernels;
-    const kernels::Kernels* chosen = nullptr;
-    switch (instruction_set) {
-        case INLAY_INSTRUCTIONS_BEST:
-            if (const kernels::Kernels* best = kernels::avx512()) return *best;
-            if (const kernels::Kernels* good = kernels::avx2()) return *good;
-            return kernels::portable();
-        case INLAY_INSTRUCTIONS_PORTABLE:
-            return kernels::portable();
-        case INLAY_INSTRUCTIONS_AVX2:
-            chosen = kernels::avx2();
-            break;
-        case INLAY_INSTRUCTIONS_AVX512:
-            chosen = kernels::avx512();
-            break;
-        default:
-            invalid("options->instruction_set is " + std::to_string(instruction_set) +
-                    ", which is no INLAY_INSTRUCTIONS_* value");
-    }
-    if (!chosen) throw Error(INLAY_E_UNSUPPORTED, "options->instruction_set: this processor lacks the instructions");
-    return *chosen;
-}
-
-int32_t instruction_set_of(const inlay::kernels::Kernels& kernels) {
-    if (&kernels == inlay::kernels::avx512()) return INLAY_INSTRUCTIONS_AVX512;
-    if (&kernels == inlay::kernels::avx2()) return INLAY_INSTRUCTIONS_AVX2;
-    return INLAY_INSTRUCTIONS_PORTABLE;
-}
-
-inlay::ComputeMode compute_mode(int32_t compute) {
-    if (compute == INLAY_COMPUTE_AUTO) return inlay::ComputeMode::kAuto;
-    if (compute == INLAY_COMPUTE_F32) return inlay::ComputeMode::kF32;
-    invalid("options->compute is " + std::to_string(compute) + ", which is no INLAY_COMPUTE_* value");
-}
-
-void check_at_most(uint32_t value, uint32_t limit, const char* name) {
-    if (value > limit) invalid(std::string(name) + " is " + std::to_string(value) + ", above " + std::to_string(limit));
-}
-
-uint32_t step_tokens(uint32_t wanted) {
-    check_at_most(wanted, kMaxStepTokens, "options->max_step_tokens");
-    return wanted != 0 ? wanted : EngineOptions::kDefaultStepTokens;
-}
-
-EngineOptions engine_options(const inlay_engine_options& options) {
-    check_flags(options.flags, INLAY_ENGINE_VOCABULARY_ONLY, "options->flags");
-    check_at_most(options.n_threads, kMaxThreads, "options->n_threads");
-    EngineOptions ours;
-    ours.vocabulary_only = (options.flags & INLAY_ENGINE_VOCABULARY_ONLY) != 0;
-    ours.n_threads = options.n_threads;
-    ours.compute = compute_mode(options.compute);
-    ours.kernels = &kernels_for(options.instruction_set);
-    ours.max_step_tokens = step_tokens(options.max_step_tokens);
-    if (options.progress)
-        ours.progress = [progress = options.progress, user = options.progress_user](uint64_t done, uint64_t total) {
-            return progress(user, done, total) == 0;
-        };
-    return ours;
-}
-
-std::string path_argument(const char* path, size_t path_size) {
-    const std::string_view text = text_argument(path, path_size, "path");
-    if (text.empty()) invalid("path is empty");
-    if (text.find('\0') != std::string_view::npos) invalid("path contains a NUL");
-    return std::string(text);
-}
 
 void fill_model_info(const Engine& engine, inlay_engine_info& info) {
     const inlay::ModelSpec& spec = engine.spec();
@@ -117,6 +46,12 @@ int32_t metadata_text(const inlay_engine* engine, size_t index, char* buffer, si
     });
 }
 
+inlay_engine* open_engine(inlay::ModelSource& source, const HostedEngineOptions& hosted) {
+    auto* const engine = new inlay_engine(Engine::open(source, hosted.options));
+    hosted.taken();
+    return engine;
+}
+
 }  // namespace
 
 int32_t inlay_engine_options_init(inlay_engine_options* options, uint32_t struct_size) {
@@ -129,7 +64,26 @@ int32_t inlay_engine_open(const char* path, size_t path_size, const inlay_engine
     return guarded(error, [&] {
         require(engine, "engine");
         const std::string file = path_argument(path, path_size);
-        *engine = new inlay_engine(Engine::open(file, engine_options(read_struct(options, "options"))));
+        const HostedEngineOptions hosted = engine_options(options);
+        PathModelSource source(file, hosted.map_file ? PathModelSource::Access::kMap : PathModelSource::Access::kRead);
+        *engine = open_engine(source, hosted);
+        return INLAY_OK;
+    });
+}
+
+int32_t inlay_engine_open_source(const inlay_model_source* source, const inlay_engine_options* options,
+                                 inlay_engine** engine, inlay_error** error) {
+    if (engine) *engine = nullptr;
+    return guarded(error, [&] {
+        require(engine, "engine");
+        const inlay_model_source theirs = read_struct(&require(source, "source"), "source");
+        const HostedEngineOptions hosted = engine_options(options);
+        if (hosted.map_file) invalid("options->flags has INLAY_ENGINE_MAP_FILE, but a source is no file");
+        // Weights are packed into memory of the engine's own, so that nothing is needed when it is open.
+        ReleaseCallback on_release(theirs.on_release, theirs.user);
+        inlay::GivenModelSource ours = model_source(theirs);
+        *engine = open_engine(ours, hosted);
+        on_release.owe();
         return INLAY_OK;
     });
 }
@@ -173,34 +127,4 @@ int32_t inlay_engine_metadata_value(const inlay_engine* engine, size_t index, ch
     return metadata_text(
         engine, index, buffer, capacity, needed, error,
         [](const inlay::GgufMetadata& metadata, size_t i) { return metadata.text(i, kMetadataTextBytes); });
-}
-
-int32_t inlay_estimate_options_init(inlay_estimate_options* options, uint32_t struct_size) {
-    return init_struct(options, struct_size);
-}
-
-int32_t inlay_estimate_memory(const char* path, size_t path_size, const inlay_estimate_options* options,
-                              inlay_estimate* estimate, inlay_error** error) {
-    return guarded(error, [&] {
-        clear_result(estimate, "estimate");
-        const std::string file = path_argument(path, path_size);
-        const inlay_estimate_options theirs = read_struct(options, "options");
-        check_at_most(theirs.n_threads, kMaxThreads, "options->n_threads");
-        const inlay::MemoryEstimate sums =
-            inlay::estimate_memory(file, {.context_tokens = theirs.context_tokens,
-                                          .key_type = kv_type(theirs.key_type, "options->key_type"),
-                                          .value_type = kv_type(theirs.value_type, "options->value_type"),
-                                          .max_step_tokens = step_tokens(theirs.max_step_tokens),
-                                          .n_threads = theirs.n_threads});
-        inlay_estimate ours{};
-        ours.context_tokens = sums.context_tokens;
-        ours.weight_bytes = sums.weight_bytes;
-        ours.kv_bytes_per_token = sums.kv_bytes_per_token;
-        ours.kv_bytes = sums.kv_bytes;
-        ours.scratch_bytes = sums.scratch_bytes;
-        ours.tokenizer_bytes = sums.tokenizer_bytes;
-        ours.total_bytes = sums.total_bytes();
-        write_struct(ours, estimate);
-        return INLAY_OK;
-    });
 }

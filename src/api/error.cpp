@@ -14,21 +14,20 @@ namespace {
 // Short enough to live inside the string object, so that it takes no memory.
 constexpr char kOutOfMemory[] = "out of memory";
 
-// Constructed on first use and never destroyed: a host may still hold it while the process ends.
-inlay_error& out_of_memory_error() noexcept {
-    alignas(inlay_error) static unsigned char storage[sizeof(inlay_error)];
-    static inlay_error& error = *new (storage) inlay_error{INLAY_E_OUT_OF_MEMORY, kOutOfMemory};
-    return error;
-}
-
 }  // namespace
 
+// Constructed on first use and never destroyed: a host may still hold it while the process ends.
+inlay_error* out_of_memory_error() noexcept {
+    alignas(inlay_error) static unsigned char storage[sizeof(inlay_error)];
+    static inlay_error& error = *new (storage) inlay_error{INLAY_E_OUT_OF_MEMORY, kOutOfMemory};
+    return &error;
+}
+
 inlay_error* make_error(int32_t status, std::string_view sentence) noexcept {
-    if (status == INLAY_E_OUT_OF_MEMORY) return &out_of_memory_error();
     try {
         return new inlay_error{status, std::string(sentence)};
     } catch (const std::bad_alloc&) {
-        return &out_of_memory_error();
+        return out_of_memory_error();
     }
 }
 
@@ -43,5 +42,5 @@ const char* inlay_error_message(const inlay_error* error) {
 }
 
 void inlay_error_release(inlay_error* error) {
-    if (error != &inlay::api::out_of_memory_error()) delete error;
+    if (error != inlay::api::out_of_memory_error()) delete error;
 }

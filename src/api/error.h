@@ -8,7 +8,10 @@
 
 namespace inlay::api {
 
-// Never fails: when memory is short the error is a static one that says so.
+// Never fails: when there is no memory for the error it is out_of_memory_error().
 inlay_error* make_error(int32_t status, std::string_view sentence) noexcept;
+
+// A static one, which takes no memory.
+inlay_error* out_of_memory_error() noexcept;
 
 }  // namespace inlay::api

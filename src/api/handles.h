@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/boundary.h"
+#include "base/workers.h"
 #include "engine/engine.h"
 #include "engine/engine_cache.h"
 #include "engine/session.h"
@@ -56,6 +57,9 @@ void release_handle(const H* handle) noexcept {
 
 }  // namespace inlay::api
 
+struct inlay_workers final : inlay::api::Handle<inlay::Workers> {
+    using Handle::Handle;
+};
 struct inlay_engine final : inlay::api::Handle<const inlay::Engine> {
     using Handle::Handle;
 };

@@ -28,12 +28,6 @@ constexpr size_t kMaxTransfer = size_t{1} << 30;
     throw_io(path, std::string(action) + ": " + std::generic_category().message(number));
 }
 
-void check_range(uint64_t offset, size_t n, uint64_t size) {
-    if (offset > size || n > size - offset)
-        throw Error(INLAY_E_IO, "reading " + std::to_string(n) + " bytes at offset " + std::to_string(offset) +
-                                    " passes the end of the " + std::to_string(size) + " bytes there are");
-}
-
 int open_for_reading(const std::string& path) {
     int descriptor;
     do {
@@ -44,6 +38,17 @@ int open_for_reading(const std::string& path) {
 }
 
 }  // namespace
+
+void ByteSource::check_range(uint64_t offset, size_t n) const {
+    if (offset > size() || n > size() - offset)
+        throw Error(INLAY_E_IO, "reading " + std::to_string(n) + " bytes at offset " + std::to_string(offset) +
+                                    " passes the end of the " + std::to_string(size()) + " bytes there are");
+}
+
+const std::byte* ByteSource::view(uint64_t offset, size_t n) const {
+    check_range(offset, n);
+    return nullptr;
+}
 
 FileSource::FileSource(std::string path) : path_(std::move(path)) {
     if (path_.find('\0') != std::string::npos)
@@ -66,7 +71,7 @@ FileSource::~FileSource() {
 }
 
 void FileSource::read_at(uint64_t offset, void* buffer, size_t n) const {
-    check_range(offset, n, size_);
+    check_range(offset, n);
     auto* out = static_cast<std::byte*>(buffer);
     while (n > 0) {
         const ssize_t got = ::pread(descriptor_, out, std::min(n, kMaxTransfer), static_cast<off_t>(offset));
@@ -82,8 +87,13 @@ void FileSource::read_at(uint64_t offset, void* buffer, size_t n) const {
 }
 
 void MemorySource::read_at(uint64_t offset, void* buffer, size_t n) const {
-    check_range(offset, n, bytes_.size());
+    check_range(offset, n);
     if (n > 0) std::memcpy(buffer, bytes_.data() + offset, n);
+}
+
+const std::byte* MemorySource::view(uint64_t offset, size_t n) const {
+    check_range(offset, n);
+    return bytes_.data() + offset;
 }
 
 }  // namespace inlay

@@ -1,5 +1,5 @@
-// Where the bytes of a model come from: a file, or memory the host lends. The parsers above see only this, so a format
-// is read the same way from either, at any offset and from several threads at once.
+// Where the bytes of a model come from: a file, memory or a reader of the host's. The parsers above see only this, so a
+// format is read the same way from each, at any offset.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,21 @@ public:
 
     virtual uint64_t size() const = 0;
 
-    // Fills the whole buffer with the bytes at `offset` or throws INLAY_E_IO. Safe to call from several threads.
+    // Fills the whole buffer with the bytes at `offset` or throws INLAY_E_IO.
     virtual void read_at(uint64_t offset, void* buffer, size_t n) const = 0;
+    // Whether other threads than the source's maker may call read_at, several at once.
+    virtual bool serves_any_thread() const { return true; }
+    // The bytes at `offset` where they lie in memory, at any alignment and as long as the source lives; null when they
+    // must be read. Throws INLAY_E_IO past the end.
+    virtual const std::byte* view(uint64_t offset, size_t n) const;
 
 protected:
     ByteSource() = default;
     ByteSource(const ByteSource&) = default;
     ByteSource& operator=(const ByteSource&) = default;
+
+    // Throws INLAY_E_IO when the bytes pass the end.
+    void check_range(uint64_t offset, size_t n) const;
 };
 
 // A regular file. Its size is taken once, at opening.
@@ -52,6 +60,7 @@ public:
 
     uint64_t size() const override { return bytes_.size(); }
     void read_at(uint64_t offset, void* buffer, size_t n) const override;
+    const std::byte* view(uint64_t offset, size_t n) const override;
 
 private:
     std::span<const std::byte> bytes_;

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "base/allocation.h"
@@ -26,19 +28,18 @@ class SystemPages final : public PageProvider {
 public:
     std::byte* reserve(size_t bytes, bool huge) override {
         // More than asked for, cut to the alignment: the kernel gives large pages only to aligned parts.
-        const size_t wanted = round_up(bytes, page_size());
-        if (wanted < bytes || wanted + kReservationAlignment < wanted) return nullptr;
-        const size_t total = wanted + kReservationAlignment;
+        if (bytes > SIZE_MAX - kReservationAlignment) return nullptr;
+        const size_t total = bytes + kReservationAlignment;
         void* mapped = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (mapped == MAP_FAILED) return nullptr;
         const auto begin = reinterpret_cast<uintptr_t>(mapped);
         const uintptr_t aligned = round_up(begin, kReservationAlignment);
         if (aligned > begin) munmap(mapped, aligned - begin);
         const uintptr_t end = begin + total;
-        if (end > aligned + wanted) munmap(reinterpret_cast<void*>(aligned + wanted), end - aligned - wanted);
+        if (end > aligned + bytes) munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
         auto* address = reinterpret_cast<std::byte*>(aligned);
 #ifdef MADV_HUGEPAGE
-        if (huge) madvise(address, wanted, MADV_HUGEPAGE);
+        if (huge) madvise(address, bytes, MADV_HUGEPAGE);
 #endif
         return address;
     }
@@ -54,7 +55,7 @@ public:
     }
 
     void release(std::byte* address, size_t bytes) override {
-        munmap(address, round_up(bytes, page_size()));
+        munmap(address, bytes);
     }
 
 private:
@@ -75,15 +76,30 @@ std::shared_ptr<PageProvider> system_pages() {
     return std::make_shared<SystemPages>();
 }
 
+bool system_has_huge_pages() {
+    // "always madvise [never]": the one that holds is in brackets.
+    FILE* file = std::fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+    if (!file) return false;
+    char modes[64] = {};
+    const size_t n = std::fread(modes, 1, sizeof modes - 1, file);
+    std::fclose(file);
+    return n > 0 && std::strstr(modes, "[never]") == nullptr;
+}
+
 PageRange::PageRange(std::shared_ptr<PageProvider> provider, size_t bytes, bool huge)
     : provider_(std::move(provider)), bytes_(bytes) {
     if (bytes_ == 0) return;
-    if (!allocation_should_fail()) address_ = provider_->reserve(bytes_, huge);
+    if (bytes_ > SIZE_MAX - page_size()) throw std::bad_alloc();
+    if (!allocation_should_fail()) address_ = provider_->reserve(reserved_bytes(), huge);
     if (!address_) throw std::bad_alloc();
 }
 
 PageRange::~PageRange() {
-    if (address_) provider_->release(address_, bytes_);
+    if (address_) provider_->release(address_, reserved_bytes());
+}
+
+size_t PageRange::reserved_bytes() const {
+    return round_up(bytes_, page_size());
 }
 
 void PageRange::commit(size_t offset, size_t bytes, bool now) {

@@ -1,5 +1,5 @@
 // The page seam: weights, caches and scratch, nearly all bytes of a process that uses the library, come through a
-// PageProvider. Address space is reserved, memory committed; a host may bring its own provider.
+// PageProvider. Address space is reserved, memory committed; a host may bring its own provider. Any thread calls one.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,10 @@ namespace inlay {
 class PageProvider {
 public:
     virtual ~PageProvider() = default;
-    // Address space without memory, aligned to 2 MiB; null when there is none. `huge`: large pages are wanted.
+    // Every reservation begins at a multiple of this, and all sizes are multiples of the system's page size.
+    static constexpr size_t kAlignment = 4096;
+
+    // Address space without memory; null when there is none. `huge`: large pages are wanted.
     virtual std::byte* reserve(size_t bytes, bool huge) = 0;
     // Makes a part of a reservation readable and writable, zero where it was never written. `now`: memory is taken at
     // once.
@@ -23,6 +26,9 @@ public:
 
 // The operating system's pages.
 std::shared_ptr<PageProvider> system_pages();
+
+// False when the operating system is set up to give no large pages, whatever is wanted.
+bool system_has_huge_pages();
 
 // One reservation, released at the end of its life.
 class PageRange {
@@ -45,6 +51,7 @@ public:
     void decommit(size_t offset, size_t bytes);
 
 private:
+    size_t reserved_bytes() const;
     void swap(PageRange& other) noexcept {
         std::swap(provider_, other.provider_);
         std::swap(address_, other.address_);

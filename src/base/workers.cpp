@@ -4,9 +4,11 @@
 #include <signal.h>
 
 #include <cfenv>
+#include <string>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/float_environment.h"
 
 namespace inlay {
 namespace {
@@ -21,11 +23,11 @@ constexpr int kSpinsBeforeYield = 2000;
 size_t next_task(uint64_t ticket) {
     return ticket & kTaskMask;
 }
-size_t tasks_of_run(uint64_t ticket) {
+size_t tasks_of_list(uint64_t ticket) {
     return (ticket >> kTaskBits) & kTaskMask;
 }
 bool has_tasks(uint64_t ticket) {
-    return next_task(ticket) < tasks_of_run(ticket);
+    return next_task(ticket) < tasks_of_list(ticket);
 }
 
 void pause() {
@@ -55,92 +57,175 @@ private:
 
 }  // namespace
 
-Workers::Workers(unsigned n_threads) {
-    const SignalsBlocked signals_blocked;
-    threads_.reserve(n_threads - 1);
-    try {
-        for (unsigned i = 1; i < n_threads; ++i) threads_.emplace_back([this, i] { thread_main(i); });
-    } catch (const std::system_error& error) {
-        stop();
-        throw Error(INLAY_E_OUT_OF_MEMORY, "the system gave no compute thread: " + std::string(error.what()));
-    } catch (...) {
-        stop();
-        throw;
-    }
+Workers::Workers(unsigned n_threads, Threads threads) : n_threads_(n_threads), kind_(threads) {
+    if (kind_ == Threads::kOwn)
+        start_threads();
+    else
+        is_inside_.resize(n_threads_);
 }
 
 Workers::~Workers() {
     stop();
+    join_threads();
 }
 
-void Workers::stop() {
+void Workers::start_threads() {
+    const SignalsBlocked signals_blocked;
+    threads_.reserve(n_threads_ - 1);
+    try {
+        for (unsigned i = 1; i < n_threads_; ++i) {
+            threads_.emplace_back([this, i] {
+                std::fesetenv(FE_DFL_ENV);  // a new thread has its maker's, and that is the host's
+                work(i);
+            });
+            n_helpers_.fetch_add(1, std::memory_order_relaxed);
+        }
+    } catch (const std::system_error& error) {
+        stop();
+        join_threads();
+        throw Error(INLAY_E_OUT_OF_MEMORY, "compute thread " + std::to_string(threads_.size() + 1) + " of " +
+                                               std::to_string(n_threads_ - 1) +
+                                               " could not be started: " + error.code().message());
+    } catch (...) {
+        stop();
+        join_threads();
+        throw;
+    }
+}
+
+void Workers::join_threads() {
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void Workers::stop() noexcept {
     stopping_.store(true, std::memory_order_seq_cst);
     wake_count_.fetch_add(1, std::memory_order_seq_cst);
     wake_count_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
 }
 
+// --- callers ---------------------------------------------------------------------------------------------------------
+
 void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
-    if (n_tasks == 1 || threads_.empty()) {
+    List* const list = n_tasks > 1 && n_helpers_.load(std::memory_order_relaxed) > 0 ? take_place() : nullptr;
+    if (!list) {
         for (size_t i = 0; i < n_tasks; ++i) invoke(task, i, 0);
         return;
     }
-    if (n_tasks == 0) return;
-    invoke_ = invoke;
-    task_ = task;
-    n_done_.store(0, std::memory_order_relaxed);
-    publish(n_tasks);
-    while (take_and_run(0)) {
+    list->invoke = invoke;
+    list->task = task;
+    list->n_done.store(0, std::memory_order_relaxed);
+    publish(*list, n_tasks);
+    while (take_and_run(*list, 0)) {
     }
-    for (int spins = 0; n_done_.load(std::memory_order_acquire) != n_tasks; ++spins) {
+    for (int spins = 0; list->n_done.load(std::memory_order_acquire) != n_tasks; ++spins) {
         if (spins < kSpinsBeforeYield)
             pause();
         else
             std::this_thread::yield();  // a worker was preempted inside its task
     }
+    list->is_taken.store(false, std::memory_order_release);
 }
 
-void Workers::publish(size_t n_tasks) {
-    const uint64_t run = (ticket_.load(std::memory_order_relaxed) >> (2 * kTaskBits)) + 1;
-    ticket_.store((run << (2 * kTaskBits)) | (uint64_t{n_tasks} << kTaskBits), std::memory_order_seq_cst);
+// The first free place, so that the pool has few to look at. Null: none is free.
+Workers::List* Workers::take_place() {
+    for (unsigned i = 0; i < kMaxLists; ++i) {
+        if (lists_[i].is_taken.load(std::memory_order_relaxed) ||
+            lists_[i].is_taken.exchange(true, std::memory_order_acquire))
+            continue;
+        unsigned n_places = n_places_.load(std::memory_order_relaxed);
+        while (n_places <= i && !n_places_.compare_exchange_weak(n_places, i + 1, std::memory_order_seq_cst)) {
+        }
+        return &lists_[i];
+    }
+    return nullptr;
+}
+
+void Workers::publish(List& list, size_t n_tasks) {
+    const uint64_t number = (list.ticket.load(std::memory_order_relaxed) >> (2 * kTaskBits)) + 1;
+    list.ticket.store((number << (2 * kTaskBits)) | (uint64_t{n_tasks} << kTaskBits), std::memory_order_seq_cst);
     if (n_sleepers_.load(std::memory_order_seq_cst) == 0) return;
     wake_count_.fetch_add(1, std::memory_order_seq_cst);
     wake_count_.notify_all();
 }
 
-bool Workers::take_and_run(unsigned thread) {
-    uint64_t ticket = ticket_.load(std::memory_order_acquire);
+bool Workers::take_and_run(List& list, unsigned thread) {
+    uint64_t ticket = list.ticket.load(std::memory_order_acquire);
     while (has_tasks(ticket)) {
-        if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+        if (!list.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                               std::memory_order_acquire))
             continue;
-        invoke_(task_, next_task(ticket), thread);
-        n_done_.fetch_add(1, std::memory_order_release);
+        list.invoke(list.task, next_task(ticket), thread);
+        list.n_done.fetch_add(1, std::memory_order_release);
         return true;
     }
     return false;
 }
 
-void Workers::thread_main(unsigned thread) {
-    std::fesetenv(FE_DFL_ENV);  // a new thread has its maker's, and that is the host's
-    while (!stopping_.load(std::memory_order_acquire)) {
-        while (take_and_run(thread)) {
-        }
-        wait_for_tasks();
+// --- the pool's threads ----------------------------------------------------------------------------------------------
+
+// One task of the first list, counted from place `first`, that has one; `first` is then the place after it.
+bool Workers::take_from_any(unsigned& first, unsigned thread) {
+    const unsigned n_places = n_places_.load(std::memory_order_seq_cst);
+    for (unsigned i = 0; i < n_places; ++i) {
+        const unsigned place = (first + i) % n_places;
+        if (!take_and_run(lists_[place], thread)) continue;
+        first = place + 1;
+        return true;
     }
+    return false;
+}
+
+bool Workers::any_has_tasks() const {
+    const unsigned n_places = n_places_.load(std::memory_order_seq_cst);
+    for (unsigned i = 0; i < n_places; ++i)
+        if (has_tasks(lists_[i].ticket.load(std::memory_order_seq_cst))) return true;
+    return false;
+}
+
+void Workers::work(unsigned thread) {
+    unsigned first = 0;
+    while (!stopping_.load(std::memory_order_acquire))
+        if (!take_from_any(first, thread)) wait_for_tasks();
 }
 
 void Workers::wait_for_tasks() {
     for (int spins = 0; spins < kSpinsBeforeSleep; ++spins) {
-        if (has_tasks(ticket_.load(std::memory_order_acquire)) || stopping_.load(std::memory_order_acquire)) return;
+        if (any_has_tasks() || stopping_.load(std::memory_order_acquire)) return;
         pause();
     }
     // Announce the sleep, then look again: a publisher either sees the sleeper or is seen.
     const uint32_t seen = wake_count_.load(std::memory_order_seq_cst);
     n_sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    if (!has_tasks(ticket_.load(std::memory_order_seq_cst)) && !stopping_.load(std::memory_order_seq_cst))
+    if (!any_has_tasks() && !stopping_.load(std::memory_order_seq_cst))
         wake_count_.wait(seen, std::memory_order_seq_cst);
     n_sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void Workers::work_until_stopped() {
+    const DefaultFloatEnvironment float_environment;
+    if (stopping_.load(std::memory_order_acquire)) return;
+    const unsigned thread = enter();
+    work(thread);
+    leave(thread);
+}
+
+unsigned Workers::enter() {
+    const std::lock_guard lock(mutex_);
+    for (unsigned thread = 1; thread < n_threads_; ++thread) {
+        if (is_inside_[thread]) continue;
+        is_inside_[thread] = true;
+        n_helpers_.fetch_add(1, std::memory_order_relaxed);
+        return thread;
+    }
+    throw Error(INLAY_E_STATE, "the pool is for " + std::to_string(n_threads_) +
+                                   " threads, the caller's included, and " + std::to_string(n_threads_ - 1) +
+                                   " are inside already");
+}
+
+void Workers::leave(unsigned thread) {
+    const std::lock_guard lock(mutex_);
+    is_inside_[thread] = false;
+    n_helpers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace inlay

@@ -1,32 +1,45 @@
 // The compute threads: a task list is worked off by the calling thread and the pool together. Threads take task numbers
 // from one counter, so a thread that wakes late or was preempted delays nothing but its own task, and the caller never
 // waits for a thread that took none. Which thread runs a task never decides a result.
+//
+// Engines may share a pool, so several lists may be there at a time: each lies in a place of its own, and the pool's
+// threads take one task from each in turn. No caller waits for another.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
 namespace inlay {
 
-class Workers {
+class Workers : public std::enable_shared_from_this<Workers> {
 public:
     static constexpr size_t kMaxTasks = (size_t{1} << 20) - 1;
 
-    // n_threads - 1 threads are started; throws std::bad_alloc or Error when the system gives none.
-    explicit Workers(unsigned n_threads);
+    enum class Threads : uint8_t {
+        kOwn,  // n_threads - 1 are started
+        kLent  // none is started: the host's come and go by work_until_stopped
+    };
+
+    // Throws std::bad_alloc, or Error when the system gives no thread.
+    explicit Workers(unsigned n_threads, Threads threads = Threads::kOwn);
     ~Workers();
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
 
-    unsigned n_threads() const { return static_cast<unsigned>(threads_.size()) + 1; }
+    // Most threads that work on one list, its caller included.
+    unsigned n_threads() const { return n_threads_; }
+    Threads threads() const { return kind_; }
 
-    // Runs task(i, thread) for i in 0..n_tasks - 1 and returns when all are done. `thread` is below n_threads(); 0 is
-    // the caller. Tasks must not throw. One caller at a time.
+    // Runs task(i, thread) for i in 0..n_tasks - 1 and returns when all are done. `thread` is below n_threads(), of no
+    // other thread on this list at the time; 0 is the caller. Tasks must not throw. Any thread, but not a task.
     template <typename Task>
     void run(size_t n_tasks, const Task& task) {
         run_tasks(
@@ -41,28 +54,54 @@ public:
             [&](size_t task, unsigned) { work(task * grain, std::min(n, (task + 1) * grain)); });
     }
 
+    // The calling thread is one of the pool's until `stop`; returns at once when that was before. INLAY_E_STATE when
+    // n_threads() - 1 are there already.
+    void work_until_stopped();
+    // For good: the pool's threads leave after their task, and callers do all of their lists. Waits for none.
+    void stop() noexcept;
+
 private:
     using Invoke = void (*)(const void* task, size_t i, unsigned thread);
 
+    // The place of a caller's list.
+    struct List {
+        std::atomic<bool> is_taken{false};  // by a caller
+
+        // Written while no task is left to take, read by whoever took one.
+        Invoke invoke = nullptr;
+        const void* task = nullptr;
+
+        // Number of the list in this place (24 bits), its tasks (20), next task to take (20): one word, so that taking
+        // a task proves that its list is not over.
+        alignas(64) std::atomic<uint64_t> ticket{0};
+        alignas(64) std::atomic<uint32_t> n_done{0};
+    };
+    static constexpr unsigned kMaxLists = 16;  // a caller that finds no place does its list alone
+
+    void start_threads();
+    void join_threads();
     void run_tasks(size_t n_tasks, Invoke invoke, const void* task);
-    bool take_and_run(unsigned thread);
-    void thread_main(unsigned thread);
+    List* take_place();
+    void publish(List& list, size_t n_tasks);
+    static bool take_and_run(List& list, unsigned thread);
+    bool take_from_any(unsigned& first, unsigned thread);
+    bool any_has_tasks() const;
+    void work(unsigned thread);
     void wait_for_tasks();
-    void publish(size_t n_tasks);
-    void stop();
+    unsigned enter();
+    void leave(unsigned thread);
 
-    // The task list of the current run. Written while no task is left to take, read by whoever took one.
-    Invoke invoke_ = nullptr;
-    const void* task_ = nullptr;
-
-    // Run number (24 bits), tasks of the run (20), next task to take (20): one word, so that taking a task proves
-    // that the run it belongs to is not over.
-    alignas(64) std::atomic<uint64_t> ticket_{0};
-    alignas(64) std::atomic<uint32_t> n_done_{0};
+    const unsigned n_threads_;
+    const Threads kind_;
+    std::array<List, kMaxLists> lists_;
+    alignas(64) std::atomic<unsigned> n_places_{1};  // places that were ever taken: the pool looks at these
+    std::atomic<unsigned> n_helpers_{0};             // threads of the pool that work or wait for work
+    std::atomic<bool> stopping_{false};
     alignas(64) std::atomic<uint32_t> n_sleepers_{0};
     std::atomic<uint32_t> wake_count_{0};
-    std::atomic<bool> stopping_{false};
     std::vector<std::thread> threads_;
+    std::mutex mutex_;             // of the next
+    std::vector<bool> is_inside_;  // [n_threads] which numbers lent threads have; 0 is the caller's
 };
 
 }  // namespace inlay

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "engine/opening_log.h"
 #include "model/architectures/architectures.h"
 #include "model/gguf_vocabulary.h"
 
@@ -20,28 +21,40 @@ uint32_t available_processors() {
     return std::max(1u, static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));  // more than the set can name
 }
 
+Engine::Engine(const EngineOptions& options)
+    : log_(options.log), pages_(options.pages ? options.pages : system_pages()) {}
+
 Engine::Model::Model(const Engine& engine, ModelSpec spec, const ByteSource& source, const EngineOptions& options)
-    : workers(engine.n_threads_),
-      backend(*engine.kernels_, workers, engine.compute_, engine.pages_),
+    : workers(options.workers ? options.workers : std::make_shared<Workers>(engine.n_threads_)),
+      backend(*engine.kernels_, *workers, engine.compute_, engine.pages_),
       decoder(std::move(spec), engine.file_, source, backend, engine.max_step_tokens_,
               [&](uint64_t done) { return !options.progress || options.progress(done, engine.weight_file_bytes()); }),
       scheduler(decoder, engine.max_step_tokens_) {}
 
-std::shared_ptr<const Engine> Engine::open(const std::string& path, const EngineOptions& options) {
+std::shared_ptr<const Engine> Engine::open(ModelSource& source, const EngineOptions& options) {
     const DefaultFloatEnvironment float_environment;  // rope frequencies and sums are made here
-    const std::shared_ptr<Engine> engine(new Engine);
-    const FileSource source(path);
-    engine->file_bytes_ = source.size();
-    engine->file_ = GgufFile::read(source);
+    const OpeningLog log(options.log);
+    const std::shared_ptr<Engine> engine(new Engine(options));
+    ModelFile file = ModelFile::open(source);
+    log.began(file, source);
+    engine->file_ = std::move(file.head);
+    engine->file_bytes_ = file.bytes->size();
     engine->tokenizer_ = Tokenizer::create(vocabulary_from_gguf(engine->file_));
-    if (!options.vocabulary_only) engine->load_model(source, options);
+    if (!options.vocabulary_only) engine->load_model(*file.bytes, options);
+    log.ended(*engine, options.pages == nullptr);
     return engine;
+}
+
+std::shared_ptr<const Engine> Engine::open(const std::string& path, const EngineOptions& options) {
+    PathModelSource source(path);
+    return open(source, options);
 }
 
 void Engine::load_model(const ByteSource& source, const EngineOptions& options) {
     kernels_ = options.kernels;
     compute_ = options.compute;
     n_threads_ = options.n_threads != 0 ? options.n_threads : available_processors();
+    if (options.workers) n_threads_ = options.workers->n_threads();
     max_step_tokens_ = options.max_step_tokens;
     ModelSpec spec = make_model_spec(file_, source);
     if (tokenizer_->n_tokens() > spec.n_vocabulary)

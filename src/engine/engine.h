@@ -7,11 +7,12 @@
 #include <string>
 
 #include "backend/cpu/cpu_backend.h"
+#include "base/log.h"
 #include "base/pages.h"
 #include "base/workers.h"
 #include "engine/scheduler.h"
 #include "model/decoder.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 #include "text/tokenizer.h"
 
 namespace inlay {
@@ -20,11 +21,14 @@ struct EngineOptions {
     static constexpr uint32_t kDefaultStepTokens = 512;
 
     bool vocabulary_only = false;
-    uint32_t n_threads = 0;  // 0: one per available processor
+    std::shared_ptr<Workers> workers;  // null: workers of its own
+    uint32_t n_threads = 0;            // of those; 0: one per available processor
     ComputeMode compute = ComputeMode::kAuto;
     const kernels::Kernels* kernels = nullptr;
     uint32_t max_step_tokens = kDefaultStepTokens;
     std::function<bool(uint64_t done, uint64_t total)> progress;
+    std::shared_ptr<PageProvider> pages;  // null: the system's
+    Log log;
 };
 
 // Processors this process may run on.
@@ -32,10 +36,12 @@ uint32_t available_processors();
 
 class Engine final {
 public:
+    // Reads the source during the call only, by this thread where it serves no other.
+    static std::shared_ptr<const Engine> open(ModelSource& source, const EngineOptions& options);
     static std::shared_ptr<const Engine> open(const std::string& path, const EngineOptions& options);
 
     const GgufFile& file() const { return file_; }
-    uint64_t file_bytes() const { return file_bytes_; }
+    uint64_t file_bytes() const { return file_bytes_; }  // of all its parts
     const Tokenizer& tokenizer() const { return *tokenizer_; }
     // Vocabulary size that token ids are checked against: the logits' width, which may exceed the tokenizer's.
     uint32_t n_vocabulary() const;
@@ -57,7 +63,7 @@ public:
 private:
     // What weights make possible. Members are destroyed from the last to the first.
     struct Model {
-        Workers workers;
+        std::shared_ptr<Workers> workers;
         CpuBackend backend;
         Decoder decoder;
         Scheduler scheduler;
@@ -65,11 +71,12 @@ private:
         Model(const Engine& engine, ModelSpec spec, const ByteSource& source, const EngineOptions& options);
     };
 
-    Engine() = default;
+    explicit Engine(const EngineOptions& options);
 
     void load_model(const ByteSource& source, const EngineOptions& options);
 
-    std::shared_ptr<PageProvider> pages_ = system_pages();
+    Log log_;
+    std::shared_ptr<PageProvider> pages_;
     GgufFile file_;
     uint64_t file_bytes_ = 0;
     std::unique_ptr<Tokenizer> tokenizer_;

@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "backend/cpu/cpu_backend.h"
-#include "base/byte_source.h"
 #include "base/error.h"
 #include "engine/engine_cache.h"
 #include "model/architectures/architectures.h"
 #include "model/decoder.h"
-#include "model/gguf.h"
 #include "model/gguf_vocabulary.h"
+#include "model/model_file.h"
 #include "text/tokenizer.h"
 
 namespace inlay {
@@ -27,22 +26,26 @@ uint64_t tokenizer_bytes_of(const GgufFile& file) {
 
 }  // namespace
 
-MemoryEstimate estimate_memory(const std::string& path, const EstimateOptions& options) {
-    const FileSource source(path);
-    const GgufFile file = GgufFile::read(source);
-    const ModelSpec spec = make_model_spec(file, source);
+MemoryEstimate estimate_memory(ModelSource& source, const EstimateOptions& options) {
+    const ModelFile file = ModelFile::open(source);
+    const ModelSpec spec = make_model_spec(file.head, *file.bytes);
     const KvLayout layout = kv_layout_of(spec, options.key_type, options.value_type);
     const uint32_t context = options.context_tokens != 0 ? options.context_tokens : spec.context_tokens;
     const uint32_t n_threads = options.n_threads != 0 ? options.n_threads : available_processors();
     // A step never has more rows than the sequence.
     const uint32_t n_rows = std::min(options.max_step_tokens, context);
     return {.context_tokens = context,
-            .weight_bytes = PackedWeights::bytes_of(Decoder::tensors_of(spec, file)),
+            .weight_bytes = PackedWeights::bytes_of(Decoder::tensors_of(spec, file.head)),
             .kv_bytes_per_token = layout.bytes_per_token(),
             .kv_bytes = kv_bytes_for(layout, context, options.max_step_tokens),
             .scratch_bytes = CpuBackend::scratch_bytes_for(Decoder::step_shape(spec, n_rows), n_rows,
                                                            std::min(context, spec.context_tokens), n_threads),
-            .tokenizer_bytes = tokenizer_bytes_of(file)};
+            .tokenizer_bytes = tokenizer_bytes_of(file.head)};
+}
+
+MemoryEstimate estimate_memory(const std::string& path, const EstimateOptions& options) {
+    PathModelSource source(path);
+    return estimate_memory(source, options);
 }
 
 }  // namespace inlay

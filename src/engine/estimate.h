@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/kernels.h"
+#include "model/model_source.h"
 
 namespace inlay {
 
@@ -27,6 +28,7 @@ struct MemoryEstimate {
     uint64_t total_bytes() const { return weight_bytes + kv_bytes + scratch_bytes + tokenizer_bytes; }
 };
 
+MemoryEstimate estimate_memory(ModelSource& source, const EstimateOptions& options);
 MemoryEstimate estimate_memory(const std::string& path, const EstimateOptions& options);
 
 }  // namespace inlay

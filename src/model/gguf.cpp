@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -175,6 +176,17 @@ GgufFile GgufFile::read(const ByteSource& source) {
     for (TensorInfo& tensor : file.tensors_) place(tensor, file.data_offset_, file.alignment_, reader.file_size());
     check_overlaps(file.tensors_);
     return file;
+}
+
+GgufFile GgufFile::join(std::vector<GgufFile> parts, std::span<const uint64_t> begins) {
+    GgufFile whole = std::move(parts[0]);
+    for (size_t i = 1; i < parts.size(); ++i)
+        for (TensorInfo& tensor : parts[i].tensors_) {
+            tensor.offset += begins[i];
+            whole.tensors_.push_back(std::move(tensor));
+        }
+    whole.by_name_ = index_names(whole.tensors_);
+    return whole;
 }
 
 const TensorInfo* GgufFile::find_tensor(std::string_view name) const {

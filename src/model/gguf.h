@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,15 @@ public:
     // be right but is not read here; the sentence names the field.
     static GgufFile read(const ByteSource& source);
 
+    // The parts of a split model as one file: the first part's metadata and everyone's tensors. Part i begins at byte
+    // begins[i] of the whole, and a tensor's offset is one into that. INLAY_E_FORMAT when a tensor is in two parts.
+    static GgufFile join(std::vector<GgufFile> parts, std::span<const uint64_t> begins);
+
     uint32_t version() const { return version_; }
     uint64_t alignment() const { return alignment_; }
-    uint64_t data_offset() const { return data_offset_; }  // where tensor data begins in the file
+    uint64_t data_offset() const { return data_offset_; }  // where tensor data begins in the (first) file
 
-    // In the order of the file.
+    // In the order of the file; part after part.
     const std::vector<TensorInfo>& tensors() const { return tensors_; }
     const TensorInfo* find_tensor(std::string_view name) const;  // null if there is none
 

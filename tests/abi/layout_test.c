@@ -10,7 +10,39 @@
     _Static_assert(offsetof(type, field) == (offset), #type "." #field " moved"); \
     _Static_assert(sizeof(((type*)0)->field) == (size), #type "." #field " changed its size")
 
-STRUCT(inlay_engine_options, 40);
+STRUCT(inlay_workers_options, 16);
+FIELD(inlay_workers_options, struct_size, 0, 4);
+FIELD(inlay_workers_options, flags, 4, 4);
+FIELD(inlay_workers_options, n_threads, 8, 4);
+FIELD(inlay_workers_options, reserved, 12, 4);
+
+STRUCT(inlay_model_source, 48);
+FIELD(inlay_model_source, struct_size, 0, 4);
+FIELD(inlay_model_source, n_parts, 4, 4);
+FIELD(inlay_model_source, part_sizes, 8, 8);
+FIELD(inlay_model_source, blocks, 16, 8);
+FIELD(inlay_model_source, read, 24, 8);
+FIELD(inlay_model_source, user, 32, 8);
+FIELD(inlay_model_source, on_release, 40, 8);
+
+STRUCT(inlay_page_provider, 56);
+FIELD(inlay_page_provider, struct_size, 0, 4);
+FIELD(inlay_page_provider, reserved, 4, 4);
+FIELD(inlay_page_provider, user, 8, 8);
+FIELD(inlay_page_provider, reserve, 16, 8);
+FIELD(inlay_page_provider, commit, 24, 8);
+FIELD(inlay_page_provider, decommit, 32, 8);
+FIELD(inlay_page_provider, release, 40, 8);
+FIELD(inlay_page_provider, on_release, 48, 8);
+
+STRUCT(inlay_logger, 32);
+FIELD(inlay_logger, struct_size, 0, 4);
+FIELD(inlay_logger, level, 4, 4);
+FIELD(inlay_logger, log, 8, 8);
+FIELD(inlay_logger, user, 16, 8);
+FIELD(inlay_logger, on_release, 24, 8);
+
+STRUCT(inlay_engine_options, 64);
 FIELD(inlay_engine_options, struct_size, 0, 4);
 FIELD(inlay_engine_options, flags, 4, 4);
 FIELD(inlay_engine_options, n_threads, 8, 4);
@@ -19,6 +51,9 @@ FIELD(inlay_engine_options, instruction_set, 16, 4);
 FIELD(inlay_engine_options, max_step_tokens, 20, 4);
 FIELD(inlay_engine_options, progress, 24, 8);
 FIELD(inlay_engine_options, progress_user, 32, 8);
+FIELD(inlay_engine_options, workers, 40, 8);
+FIELD(inlay_engine_options, pages, 48, 8);
+FIELD(inlay_engine_options, logger, 56, 8);
 
 STRUCT(inlay_engine_info, 96);
 FIELD(inlay_engine_info, struct_size, 0, 4);

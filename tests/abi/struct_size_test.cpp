@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,6 +79,17 @@ struct Options {
 
 std::vector<Options> all_options(const Handles& handles) {
     return {
+        {"inlay_workers_options", sizeof(inlay_workers_options),
+         [](Bytes& bytes, uint32_t size) {
+             return inlay_workers_options_init(bytes.as<inlay_workers_options>(), size);
+         },
+         [](Bytes& bytes) {
+             inlay_workers* workers = nullptr;
+             const int32_t status = inlay_workers_create(bytes.as<inlay_workers_options>(), &workers, nullptr);
+             CHECK((workers != nullptr) == (status == INLAY_OK));
+             inlay_workers_release(workers);
+             return status;
+         }},
         {"inlay_engine_options", sizeof(inlay_engine_options),
          [](Bytes& bytes, uint32_t size) { return inlay_engine_options_init(bytes.as<inlay_engine_options>(), size); },
          [](Bytes& bytes) {
@@ -257,4 +271,75 @@ TEST_CASE("results are filled as far as both sides know") {
     REQUIRE(inlay_engine_get_info(handles.engine.get(), part.as<inlay_engine_info>(), nullptr) == INLAY_OK);
     CHECK(std::memcmp(whole.data + 4, part.data + 4, 12) == 0);
     CHECK(whole.as<inlay_engine_info>()->n_vocabulary > 0);
+}
+
+// Structs that have no defaults, for they hold what only the host can say.
+TEST_CASE("what a host provides is read as far as both sides know, and refused beyond when it is not zero") {
+    inlay_page_provider pages{};
+    pages.reserve = [](void*, size_t bytes, uint32_t) -> void* {
+        return std::memset(std::aligned_alloc(4096, bytes), 0, bytes);
+    };
+    pages.release = [](void*, void* address, size_t) { std::free(address); };
+    inlay_logger logger{};
+    logger.log = [](void*, int32_t, const char*, size_t) {};
+    std::string model;
+    {
+        std::ifstream file(kModel, std::ios::binary);
+        model.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    const uint64_t model_size = model.size();
+    const void* const block = model.data();
+    inlay_model_source source{};
+    source.n_parts = 1;
+    source.part_sizes = &model_size;
+    source.blocks = &block;
+
+    struct Provided {
+        const char* name;
+        const void* filled;
+        uint32_t size;
+        uint32_t least;  // where the last field that must be set ends
+        std::function<int32_t(Bytes&)> read;
+    };
+    const auto open_with = [](const inlay_engine_options& options) {
+        inlay_engine* engine = nullptr;
+        const int32_t status = inlay_engine_open(kModel.c_str(), SIZE_MAX, &options, &engine, nullptr);
+        inlay_engine_release(engine);
+        return status;
+    };
+    inlay_engine_options options{};
+    options.struct_size = sizeof options;
+    const Provided all[] = {{"inlay_page_provider", &pages, sizeof pages, 48,
+                             [&](Bytes& bytes) {
+                                 inlay_engine_options with = options;
+                                 with.pages = bytes.as<inlay_page_provider>();
+                                 return open_with(with);
+                             }},
+                            {"inlay_logger", &logger, sizeof logger, 16,
+                             [&](Bytes& bytes) {
+                                 inlay_engine_options with = options;
+                                 with.logger = bytes.as<inlay_logger>();
+                                 return open_with(with);
+                             }},
+                            {"inlay_model_source", &source, sizeof source, 24, [&](Bytes& bytes) {
+                                 inlay_engine* engine = nullptr;
+                                 const int32_t status = inlay_engine_open_source(bytes.as<inlay_model_source>(),
+                                                                                 nullptr, &engine, nullptr);
+                                 inlay_engine_release(engine);
+                                 return status;
+                             }}};
+    for (const Provided& provided : all)
+        for (uint32_t size = 8; size <= provided.size + 24; size += 4) {
+            INFO(provided.name << " of " << size << " bytes");
+            Bytes bytes(size, 0);
+            std::memcpy(bytes.data + 4, static_cast<const unsigned char*>(provided.filled) + 4,
+                        std::min(size, provided.size) - 4);
+            // Half a pointer is none: hosts have whole fields.
+            if (size % 8 != 0 && size < provided.size) continue;
+            CHECK(provided.read(bytes) == (size < provided.least ? INLAY_E_INVALID_ARGUMENT : INLAY_OK));
+            CHECK(bytes.guarded_from(size));
+            if (size <= provided.size) continue;
+            bytes.data[size - 1] = 1;
+            CHECK(provided.read(bytes) == INLAY_E_UNSUPPORTED);
+        }
 }

@@ -31,6 +31,7 @@ static int is_guard(const unsigned char* bytes, size_t n) {
 
 static int use_everything(const char* model) {
     static const int32_t prompt[] = {1, 2, 3, 4, 5};
+    GUARDED(inlay_workers_options) workers_options;
     GUARDED(inlay_engine_options) engine_options;
     GUARDED(inlay_cache_options) cache_options;
     GUARDED(inlay_session_options) session_options;
@@ -39,9 +40,16 @@ static int use_everything(const char* model) {
     GUARDED(inlay_cache_stats) cache_stats;
     GUARDED(inlay_session_stats) session_stats;
     GUARDED(inlay_chunk) chunk;
+    inlay_workers* workers = NULL;
     inlay_engine* engine = NULL;
     inlay_cache* cache = NULL;
     inlay_session* session = NULL;
+
+    FILL(workers_options);
+    REQUIRE(inlay_workers_options_init(&workers_options.value, sizeof workers_options.value) == INLAY_OK);
+    REQUIRE_GUARD(workers_options);
+    REQUIRE(inlay_workers_create(&workers_options.value, &workers, NULL) == INLAY_OK);
+    inlay_workers_release(workers);
 
     FILL(engine_options);
     FILL(cache_options);
@@ -90,23 +98,30 @@ static int use_everything(const char* model) {
 
 #ifdef LATER_FIELD
 static int ask_for_later_fields(const char* model, int32_t expected) {
+    inlay_workers_options workers_options;
     inlay_engine_options engine_options;
     inlay_cache_options cache_options;
     inlay_generation_options generation;
+    inlay_workers* workers = NULL;
     inlay_engine* engine = NULL;
     inlay_cache* cache = NULL;
     inlay_session* session = NULL;
 
+    memset(&workers_options, 0, sizeof workers_options);
     memset(&engine_options, 0, sizeof engine_options);
     memset(&cache_options, 0, sizeof cache_options);
     memset(&generation, 0, sizeof generation);
+    workers_options.struct_size = sizeof workers_options;
     engine_options.struct_size = sizeof engine_options;
     cache_options.struct_size = sizeof cache_options;
     generation.struct_size = sizeof generation;
+    workers_options.later_field = 1;
     engine_options.later_field = 1;
     cache_options.later_field = UINT64_C(1) << 63;
     generation.later_field = 1;
 
+    REQUIRE(inlay_workers_create(&workers_options, &workers, NULL) == expected);
+    inlay_workers_release(workers);
     REQUIRE(inlay_engine_open(model, SIZE_MAX, &engine_options, &engine, NULL) == expected);
     if (engine == NULL) REQUIRE(inlay_engine_open(model, SIZE_MAX, NULL, &engine, NULL) == INLAY_OK);
     REQUIRE(inlay_cache_create(engine, &cache_options, &cache, NULL) == expected);

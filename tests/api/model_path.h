@@ -50,6 +50,22 @@ Outcome outcome_of(const Call& call) {
     return {status, inlay_error_message(error.get())};
 }
 
+inline inlay_engine_options engine_options(uint32_t n_threads = 2) {
+    inlay_engine_options options{};
+    options.struct_size = sizeof options;
+    options.n_threads = n_threads;
+    return options;
+}
+
+inline EnginePtr open_model(const std::string& path, const inlay_engine_options& options = engine_options()) {
+    inlay_engine* engine = nullptr;
+    const Outcome outcome = outcome_of(
+        [&](inlay_error** error) { return inlay_engine_open(path.data(), path.size(), &options, &engine, error); });
+    INFO(outcome.sentence);
+    REQUIRE(outcome.status == INLAY_OK);
+    return EnginePtr(engine);
+}
+
 inline EnginePtr open_tiny(uint32_t flags = 0, uint32_t n_threads = 2) {
     inlay_engine_options options{};
     options.struct_size = sizeof options;
@@ -96,6 +112,28 @@ inline uint64_t length_of(const inlay_session* session) {
     uint64_t n_tokens = 0;
     REQUIRE(inlay_session_length(session, &n_tokens, nullptr) == INLAY_OK);
     return n_tokens;
+}
+
+// The logits of all rows of a text that the session does not have yet; empty when a call fails. Asserts nothing, so
+// that any thread may call it.
+inline std::vector<float> forward_logits(inlay_session* session) {
+    std::vector<int32_t> tokens(40);
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 37 % 300);
+    const float* logits = nullptr;
+    size_t n_rows = 0;
+    size_t n_vocabulary = 0;
+    if (inlay_session_forward(session, tokens.data(), tokens.size(), 0, nullptr) != INLAY_OK) return {};
+    if (inlay_session_logits(session, &logits, &n_rows, &n_vocabulary, nullptr) != INLAY_OK) return {};
+    return {logits, logits + n_rows * n_vocabulary};
+}
+inline std::vector<float> logits_of(inlay_session* session) {
+    std::vector<float> logits = forward_logits(session);
+    REQUIRE(!logits.empty());
+    return logits;
+}
+inline std::vector<float> logits_of(const inlay_engine* engine) {
+    const CachePtr cache = create_cache(engine, 4 << 20);
+    return logits_of(create_session(cache.get()).get());
 }
 
 inline inlay_chunk empty_chunk() {

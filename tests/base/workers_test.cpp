@@ -1,15 +1,86 @@
 #include "base/workers.h"
 
-#include <algorithm>
+#include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cfenv>
 #include <chrono>
 #include <ctime>
+#include <memory>
 #include <numeric>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include "base/error.h"
+#include "tests/sanitized.h"
+
+using inlay::Error;
 using inlay::Workers;
+
+namespace {
+
+constexpr auto kLent = Workers::Threads::kLent;
+
+// Host threads inside a lent pool.
+class LentThreads {
+public:
+    LentThreads(Workers& workers, unsigned n) : workers_(workers) {
+        for (unsigned i = 0; i < n; ++i)
+            threads_.emplace_back([this] {
+                ++n_begun_;
+                workers_.work_until_stopped();
+            });
+        while (n_begun_ < n) std::this_thread::yield();
+    }
+    ~LentThreads() {
+        workers_.stop();
+        for (std::thread& thread : threads_) thread.join();
+    }
+    LentThreads(const LentThreads&) = delete;
+    LentThreads& operator=(const LentThreads&) = delete;
+
+private:
+    Workers& workers_;
+    std::atomic<unsigned> n_begun_{0};
+    std::vector<std::thread> threads_;
+};
+
+// Processor time of all threads together while the calling one sleeps.
+double seconds_used_while_asleep() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::clock_t before = std::clock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+}
+
+// Several callers at once, each with many lists; every task writes what only its list would. Counts what was not so.
+uint64_t wrong_results(Workers& workers, unsigned n_callers, int n_lists) {
+    std::atomic<uint64_t> n_wrong{0};
+    std::vector<std::thread> callers;
+    for (unsigned caller = 0; caller < n_callers; ++caller)
+        callers.emplace_back([&, caller] {
+            std::vector<uint64_t> out(200);
+            std::vector<std::atomic<int>> users(workers.n_threads());
+            for (int list = 0; list < n_lists; ++list) {
+                const size_t n = 1 + static_cast<size_t>(list) % out.size();
+                std::fill(out.begin(), out.end(), 0);
+                workers.run(n, [&](size_t task, unsigned thread) {
+                    n_wrong += users.at(thread).fetch_add(1) != 0;  // two threads with one number
+                    out[task] += 1000 * caller + static_cast<uint64_t>(list);
+                    users.at(thread).fetch_sub(1);
+                });
+                for (size_t task = 0; task < out.size(); ++task)
+                    n_wrong += out[task] != (task < n ? 1000 * caller + static_cast<uint64_t>(list) : 0);
+            }
+        });
+    for (std::thread& caller : callers) caller.join();
+    return n_wrong;
+}
+
+}  // namespace
 
 TEST_CASE("each task runs once, on a thread of the pool") {
     for (unsigned n_threads : {1u, 2u, 5u}) {
@@ -49,9 +120,133 @@ TEST_CASE("ranges cover everything once") {
 TEST_CASE("a pool without work sleeps") {
     Workers workers(4);
     workers.run(100, [](size_t, unsigned) {});
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const std::clock_t before = std::clock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-    CHECK(seconds < 0.1);  // of all threads together, which would be 1.2 if they spun
+    CHECK(seconds_used_while_asleep() < 0.1);  // of all threads together, which would be 1.2 if they spun
+}
+
+TEST_CASE("a lent pool works with as many threads as are inside") {
+    Workers workers(4, kLent);
+    CHECK(workers.n_threads() == 4);
+    CHECK(wrong_results(workers, 1, 200) == 0);  // none: the caller does all
+    for (const unsigned n_lent : {1u, 3u}) {
+        Workers pool(4, kLent);
+        const LentThreads lent(pool, n_lent);
+        CHECK(wrong_results(pool, 1, 2000) == 0);
+        CHECK(seconds_used_while_asleep() < 0.1);
+        CHECK(wrong_results(pool, 1, 100) == 0);
+    }
+}
+
+TEST_CASE("lent threads compute, in the default floating-point mode, and get theirs back") {
+    Workers workers(2, kLent);
+    std::atomic<bool> is_back{false};
+    std::thread lent([&] {
+        std::fesetround(FE_UPWARD);
+        workers.work_until_stopped();
+        is_back = std::fegetround() == FE_UPWARD;
+    });
+    std::atomic<bool> lent_thread_ran{false};
+    std::atomic<bool> other_mode{false};
+    while (!lent_thread_ran)
+        workers.run(50, [&](size_t, unsigned thread) {
+            if (thread != 1) return;
+            lent_thread_ran = true;
+            if (std::fegetround() != FE_TONEAREST) other_mode = true;
+        });
+    CHECK_FALSE(other_mode);
+    workers.stop();
+    lent.join();
+    CHECK(is_back);
+}
+
+TEST_CASE("a lent pool takes n_threads - 1 threads, and a place that was left again") {
+    Workers workers(2, kLent);
+    std::atomic<bool> is_refused{false};
+    {
+        std::atomic<int> n_inside{0};
+        const auto lend = [&] {
+            try {
+                ++n_inside;
+                workers.work_until_stopped();
+            } catch (const Error& error) {
+                is_refused = error.status() == INLAY_E_STATE;
+            }
+        };
+        std::thread first(lend);
+        while (n_inside == 0) std::this_thread::yield();
+        std::thread second(lend);
+        while (!is_refused) std::this_thread::yield();  // whichever came later
+        CHECK(wrong_results(workers, 1, 100) == 0);
+        workers.stop();
+        first.join();
+        second.join();
+    }
+    workers.work_until_stopped();  // stopped for good
+    CHECK(wrong_results(workers, 2, 100) == 0);
+}
+
+TEST_CASE("callers share a pool, also more callers than lists have places") {
+    for (const unsigned n_callers : {2u, 3u, 20u}) {
+        CAPTURE(n_callers);
+        Workers workers(4);
+        CHECK(wrong_results(workers, n_callers, 600) == 0);
+    }
+    Workers lent_pool(3, kLent);
+    const LentThreads lent(lent_pool, 2);
+    CHECK(wrong_results(lent_pool, 3, 600) == 0);
+}
+
+TEST_CASE("a caller does not wait for the tasks of another") {
+    Workers workers(3);
+    std::atomic<bool> go_on{false};
+    std::atomic<int> n_held{0};
+    std::thread holder([&] {
+        workers.run(8, [&](size_t, unsigned) {
+            ++n_held;
+            while (!go_on) std::this_thread::yield();
+        });
+    });
+    while (n_held < 3) std::this_thread::yield();  // all threads of the pool
+    CHECK(wrong_results(workers, 1, 50) == 0);
+    CHECK(n_held == 3);
+    go_on = true;
+    holder.join();
+}
+
+TEST_CASE("threads come and go while lists are worked off") {
+    Workers workers(3, kLent);
+    std::atomic<bool> done{false};
+    std::vector<std::thread> hosts;
+    for (int i = 0; i < 4; ++i)  // more than there is room for
+        hosts.emplace_back([&] {
+            while (!done) {
+                try {
+                    workers.work_until_stopped();
+                } catch (const Error&) {
+                    std::this_thread::yield();
+                }
+            }
+        });
+    CHECK(wrong_results(workers, 2, 500) == 0);
+    done = true;
+    workers.stop();
+    for (std::thread& host : hosts) host.join();
+}
+
+TEST_CASE("a system that gives no thread is an error that says so") {
+    if (inlay::test::kSanitized) return;  // sanitizers choose the size of stacks themselves
+    pthread_attr_t before;
+    REQUIRE(pthread_getattr_default_np(&before) == 0);
+    pthread_attr_t huge = before;
+    REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 46) == 0);
+    REQUIRE(pthread_setattr_default_np(&huge) == 0);
+    std::string sentence;
+    try {
+        const Workers workers(3);
+    } catch (const Error& error) {
+        CHECK(error.status() == INLAY_E_OUT_OF_MEMORY);
+        sentence = error.sentence();
+    }
+    REQUIRE(pthread_setattr_default_np(&before) == 0);
+    CHECK(sentence.find("compute thread 1 of 2 could not be started: ") == 0);
+    CHECK(sentence.size() > 45);
 }

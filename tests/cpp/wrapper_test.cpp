@@ -3,6 +3,10 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -25,6 +29,11 @@ inlay::EngineOptions one_thread() {
     inlay::EngineOptions options;
     options.n_threads = 1;
     return options;
+}
+
+std::string read_whole(const char* path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 inlay::GenerationOptions at_most(std::uint64_t n_tokens) {
@@ -237,4 +246,72 @@ TEST_CASE("logits of a forward pass", "[cpp]") {
     CHECK(cache.stats().n_used_blocks == 0);
     CHECK(inlay::estimate_memory(kModel).kv_bytes_per_token > 0);
     CHECK(std::string(inlay::version()) == "0.1.0");
+}
+
+TEST_CASE("a model from memory keeps its owner as long as it is needed", "[cpp]") {
+    const inlay::Engine from_file(kModel, one_thread());
+    auto bytes = std::make_shared<const std::string>(read_whole(kModel));
+    const std::weak_ptr<const std::string> watch = bytes;
+    const std::vector<inlay::MemoryBlock> blocks{{bytes->data(), bytes->size()}};
+    const inlay::Engine engine = inlay::Engine::from_memory(blocks, std::move(bytes), one_thread());
+    CHECK(watch.expired());  // packed: not needed any more
+    CHECK(engine.tokenize("hello") == from_file.tokenize("hello"));
+    CHECK(engine.info().weight_bytes == from_file.info().weight_bytes);
+
+    auto broken = std::make_shared<const std::string>("GGUF");
+    CHECK_THROWS_AS(inlay::Engine::from_memory({{broken->data(), broken->size()}}, broken), inlay::Error);
+    CHECK(broken.use_count() == 1);
+}
+
+TEST_CASE("a model from a reader, and what the reader throws", "[cpp]") {
+    const std::string bytes = read_whole(kModel);
+    std::size_t n_reads = 0;
+    const inlay::Engine engine = inlay::Engine::from_reader(
+        {bytes.size()},
+        [&](std::uint32_t, std::uint64_t offset, void* buffer, std::size_t size) {
+            ++n_reads;
+            std::memcpy(buffer, bytes.data() + offset, size);
+        },
+        one_thread());
+    CHECK(n_reads > 1);
+    CHECK(engine.info().file_bytes == bytes.size());
+    CHECK_THROWS_WITH(
+        inlay::Engine::from_reader({bytes.size()}, [](std::uint32_t, std::uint64_t, void*,
+                                                      std::size_t) { throw std::logic_error("the disk is gone"); }),
+        "the disk is gone");
+    inlay::ModelSource source;
+    CHECK_THROWS_AS(inlay::estimate_memory(source), inlay::Error);
+}
+
+TEST_CASE("a log is told and kept as long as the engine", "[cpp]") {
+    const auto n_records = std::make_shared<int>(0);
+    const auto log = [n_records](std::int32_t, std::string_view record) {
+        CHECK_FALSE(record.empty());
+        ++*n_records;
+        throw std::logic_error("dropped");
+    };
+    {
+        const inlay::Engine engine(kModel, one_thread(), {}, log);
+        CHECK(*n_records >= 2);
+        CHECK(n_records.use_count() == 3);
+    }
+    CHECK(n_records.use_count() == 2);
+    CHECK_THROWS_AS(inlay::Engine("no such file", one_thread(), {}, log), inlay::Error);
+    CHECK(n_records.use_count() == 2);
+}
+
+TEST_CASE("engines share workers, also lent ones", "[cpp]") {
+    inlay::WorkersOptions options;
+    options.n_threads = 2;
+    options.flags = INLAY_WORKERS_LENT;
+    const inlay::Workers workers(options);
+    std::thread lent([workers] { workers.run(); });
+    inlay::EngineOptions engine_options;
+    engine_options.workers = workers.get();
+    const inlay::Engine engine(kModel, engine_options);
+    const inlay::Engine other(kModel, engine_options);
+    CHECK(other.info().n_threads == 2);
+    workers.stop();
+    lent.join();
+    CHECK_THROWS_AS(inlay::Workers().run(), inlay::Error);
 }

@@ -1,11 +1,8 @@
 #include "backend/cpu/packed_weights.h"
 
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
 #include <string>
 
+#include "backend/cpu/matrix_loader.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "kernels/reference/dequantize.h"
@@ -14,7 +11,6 @@ namespace inlay {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
-constexpr size_t kTaskBytes = size_t{1} << 18;  // of the file, that one task reads and packs
 
 // Norm weights and biases. A matrix of one row is packed like other matrices of its width would be, which wastes
 // fifteen rows; no architecture has one.
@@ -37,60 +33,10 @@ uint32_t checked_u32(uint64_t value, const TensorInfo& tensor) {
                                          std::string(name(tensor.type)) + " has no kernels");
 }
 
-// Keeps the first exception of the workers for the thread that started them.
-class FirstFailure {
-public:
-    template <typename Work>
-    void guard(const Work& work) noexcept {
-        if (failed_.load(std::memory_order_relaxed)) return;
-        try {
-            work();
-        } catch (...) {
-            const std::lock_guard lock(mutex_);
-            if (!failure_) failure_ = std::current_exception();
-            failed_.store(true, std::memory_order_relaxed);
-        }
-    }
-    void rethrow() const {
-        if (failure_) std::rethrow_exception(failure_);
-    }
-
-private:
-    std::atomic<bool> failed_{false};
-    std::mutex mutex_;
-    std::exception_ptr failure_;
-};
-
 void load_vector(const ByteSource& source, const TensorInfo& tensor, std::byte* out) {
     std::vector<std::byte> stored(tensor.bytes);
     source.read_at(tensor.offset, stored.data(), stored.size());
     dequantize(tensor.type, stored.data(), tensor.dims[0], reinterpret_cast<float*>(out));
-}
-
-void load_matrix(const ByteSource& source, const TensorInfo& tensor, Workers& workers,
-                 std::span<std::vector<std::byte>> staging, std::byte* out) {
-    const size_t n_cols = tensor.dims[0];
-    const size_t n_rows = tensor.dims[1];
-    const size_t row_bytes = row_size(tensor.type, n_cols);
-    const size_t group_bytes = kernels::packed_group_bytes(tensor.type, n_cols);
-    const size_t n_groups = (n_rows + kernels::kGroupRows - 1) / kernels::kGroupRows;
-    const size_t groups_per_task = std::max({size_t{1}, kTaskBytes / (row_bytes * kernels::kGroupRows),
-                                             (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks});
-    FirstFailure failure;
-    workers.run((n_groups + groups_per_task - 1) / groups_per_task, [&](size_t task, unsigned thread) {
-        failure.guard([&] {
-            const size_t first_row = task * groups_per_task * kernels::kGroupRows;
-            const size_t end_row = std::min(n_rows, first_row + groups_per_task * kernels::kGroupRows);
-            std::vector<std::byte>& rows = staging[thread];
-            rows.resize((end_row - first_row) * row_bytes);
-            source.read_at(tensor.offset + first_row * row_bytes, rows.data(), rows.size());
-            for (size_t row = first_row; row < end_row; row += kernels::kGroupRows)
-                kernels::pack_group(tensor.type, rows.data() + (row - first_row) * row_bytes,
-                                    std::min(kernels::kGroupRows, end_row - row), n_cols,
-                                    out + row / kernels::kGroupRows * group_bytes);
-        });
-    });
-    failure.rethrow();
 }
 
 }  // namespace

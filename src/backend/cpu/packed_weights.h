@@ -1,5 +1,6 @@
-// Weights in memory as the matrix kernels want them. They are read with pread by all workers and packed on the way into
-// one arena of large pages: no tensor is ever held twice.
+// Weights in memory as the matrix kernels want them. They are read by all workers, or taken from where they lie in
+// memory, and packed on the way into one arena of large pages: no tensor is ever held twice, and the source is not
+// needed afterwards.
 #pragma once
 
 #include <cstdint>
