@@ -58,10 +58,7 @@ private:
 }  // namespace
 
 Workers::Workers(unsigned n_threads, Threads threads) : n_threads_(n_threads), kind_(threads) {
-    if (kind_ == Threads::kOwn)
-        start_threads();
-    else
-        is_inside_.resize(n_threads_);
+    if (kind_ == Threads::kOwn) start_threads();
 }
 
 Workers::~Workers() {
@@ -204,28 +201,21 @@ void Workers::wait_for_tasks() {
 void Workers::work_until_stopped() {
     const DefaultFloatEnvironment float_environment;
     if (stopping_.load(std::memory_order_acquire)) return;
-    const unsigned thread = enter();
+    const unsigned thread = take_number();
+    n_helpers_.fetch_add(1, std::memory_order_relaxed);
     work(thread);
-    leave(thread);
-}
-
-unsigned Workers::enter() {
-    const std::lock_guard lock(mutex_);
-    for (unsigned thread = 1; thread < n_threads_; ++thread) {
-        if (is_inside_[thread]) continue;
-        is_inside_[thread] = true;
-        n_helpers_.fetch_add(1, std::memory_order_relaxed);
-        return thread;
-    }
-    throw Error(INLAY_E_STATE, "the pool is for " + std::to_string(n_threads_) +
-                                   " threads, the caller's included, and " + std::to_string(n_threads_ - 1) +
-                                   " are inside already");
-}
-
-void Workers::leave(unsigned thread) {
-    const std::lock_guard lock(mutex_);
-    is_inside_[thread] = false;
     n_helpers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+unsigned Workers::take_number() {
+    unsigned number = next_number_.load(std::memory_order_relaxed);
+    do {
+        if (number >= n_threads_)
+            throw Error(INLAY_E_STATE, "the pool is for " + std::to_string(n_threads_) +
+                                           " threads, the caller's included, and " + std::to_string(n_threads_ - 1) +
+                                           " are inside already");
+    } while (!next_number_.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
+    return number;
 }
 
 }  // namespace inlay

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -25,7 +24,7 @@ public:
 
     enum class Threads : uint8_t {
         kOwn,  // n_threads - 1 are started
-        kLent  // none is started: the host's come and go by work_until_stopped
+        kLent  // none is started: the host's come by work_until_stopped
     };
 
     // Throws std::bad_alloc, or Error when the system gives no thread.
@@ -88,8 +87,7 @@ private:
     bool any_has_tasks() const;
     void work(unsigned thread);
     void wait_for_tasks();
-    unsigned enter();
-    void leave(unsigned thread);
+    unsigned take_number();
 
     const unsigned n_threads_;
     const Threads kind_;
@@ -100,8 +98,7 @@ private:
     alignas(64) std::atomic<uint32_t> n_sleepers_{0};
     std::atomic<uint32_t> wake_count_{0};
     std::vector<std::thread> threads_;
-    std::mutex mutex_;             // of the next
-    std::vector<bool> is_inside_;  // [n_threads] which numbers lent threads have; 0 is the caller's
+    std::atomic<unsigned> next_number_{1};  // of a lent thread; 0 is the caller's. They stay until the end
 };
 
 }  // namespace inlay

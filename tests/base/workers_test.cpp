@@ -158,7 +158,7 @@ TEST_CASE("lent threads compute, in the default floating-point mode, and get the
     CHECK(is_back);
 }
 
-TEST_CASE("a lent pool takes n_threads - 1 threads, and a place that was left again") {
+TEST_CASE("a lent pool takes n_threads - 1 threads, and none after it was stopped") {
     Workers workers(2, kLent);
     std::atomic<bool> is_refused{false};
     {
@@ -212,24 +212,55 @@ TEST_CASE("a caller does not wait for the tasks of another") {
     holder.join();
 }
 
-TEST_CASE("threads come and go while lists are worked off") {
-    Workers workers(3, kLent);
-    std::atomic<bool> done{false};
-    std::vector<std::thread> hosts;
-    for (int i = 0; i < 4; ++i)  // more than there is room for
-        hosts.emplace_back([&] {
-            while (!done) {
-                try {
-                    workers.work_until_stopped();
-                } catch (const Error&) {
-                    std::this_thread::yield();
-                }
-            }
+TEST_CASE("threads come, and the pool is stopped, while lists are worked off") {
+    for (int round = 0; round < 20; ++round) {
+        Workers workers(4, kLent);
+        std::atomic<bool> done{false};
+        std::atomic<uint64_t> n_wrong{0};
+        std::thread caller([&] {
+            while (!done) n_wrong += wrong_results(workers, 2, 20);
         });
-    CHECK(wrong_results(workers, 2, 500) == 0);
-    done = true;
-    workers.stop();
-    for (std::thread& host : hosts) host.join();
+        std::vector<std::thread> hosts;
+        for (int i = 0; i < 3; ++i) hosts.emplace_back([&] { workers.work_until_stopped(); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        workers.stop();
+        for (std::thread& host : hosts) host.join();
+        done = true;
+        caller.join();
+        CHECK(n_wrong == 0);
+    }
+}
+
+TEST_CASE("the pool serves callers in turn, not one after the other") {
+    Workers workers(2);
+    std::atomic<bool> is_served{false};
+    const auto spin = [] {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+        while (std::chrono::steady_clock::now() < end) {
+        }
+    };
+    std::atomic<bool> long_one_runs{false};
+    std::atomic<bool> long_one_is_over{false};
+    std::thread long_caller([&] {
+        workers.run(Workers::kMaxTasks, [&](size_t, unsigned thread) {
+            if (thread == 1) long_one_runs = true;
+            if (!is_served) spin();
+        });
+        long_one_is_over = true;
+    });
+    while (!long_one_runs) std::this_thread::yield();  // the pool's thread is at it
+    bool was_over = false;
+    for (int i = 0; i < 2000 && !is_served; ++i) {
+        was_over = long_one_is_over;
+        workers.run(50, [&](size_t, unsigned thread) {
+            spin();
+            if (thread == 1) is_served = true;
+        });
+    }
+    CHECK(is_served);
+    CHECK_FALSE(was_over);
+    is_served = true;
+    long_caller.join();
 }
 
 TEST_CASE("a system that gives no thread is an error that says so") {
