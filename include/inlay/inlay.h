@@ -437,8 +437,27 @@ typedef struct inlay_cache_stats {
 /* Fills `stats`, whose struct_size the caller set. Any thread. */
 INLAY_API int32_t inlay_cache_get_stats(const inlay_cache* cache, inlay_cache_stats* stats, inlay_error** error);
 
-/* Gives up all cached blocks; those that sessions hold stay. Any thread. */
+/* Gives up all cached blocks; those that sessions and pins hold stay. Their memory stays with the cache. Any thread. */
 INLAY_API int32_t inlay_cache_clear(const inlay_cache* cache, inlay_error** error);
+
+/*
+ * inlay_cache_clear, and then the memory of all free blocks goes back to the system (or to the engine's page provider),
+ * also what INLAY_CACHE_COMMIT_NOW took. It comes back as blocks are used. Any thread; steps of the cache's sessions
+ * wait meanwhile.
+ */
+INLAY_API int32_t inlay_cache_trim(const inlay_cache* cache, inlay_error** error);
+
+/*
+ * Holds what the cache has of a prefix, so that it is not given up before inlay_cache_unpin or the end of the cache.
+ * `tokens` [n_tokens] with the `cache_salt` of the sessions that computed it; whole blocks from the beginning on are
+ * held, `*n_held` (may be NULL) tells how many tokens that is, also 0. `*pin` receives a number, never 0, that the
+ * cache does not give again. Held blocks count as used. Any thread.
+ */
+INLAY_API int32_t inlay_cache_pin(const inlay_cache* cache, const int32_t* tokens, size_t n_tokens, uint64_t cache_salt,
+                                  uint64_t* pin, uint64_t* n_held, inlay_error** error);
+
+/* Ends a pin; its blocks are cached then. INLAY_E_INVALID_ARGUMENT when the cache has no such pin. Any thread. */
+INLAY_API int32_t inlay_cache_unpin(const inlay_cache* cache, uint64_t pin, inlay_error** error);
 
 /* ---------------------------------------------------------------- session */
 
@@ -446,6 +465,8 @@ typedef struct inlay_session_options {
     uint32_t struct_size;
     uint32_t context_tokens; /* most tokens of the sequence, at most 2^31 - 1; 0: the model's context; larger than that
                               * is allowed */
+    uint64_t cache_salt;     /* only sessions with the same salt share what they computed: keeps users of one cache from
+                              * telling, by its speed, what others wrote */
 } inlay_session_options;
 
 INLAY_API int32_t inlay_session_options_init(inlay_session_options* options, uint32_t struct_size);
@@ -483,6 +504,15 @@ INLAY_API int32_t inlay_session_tokens(inlay_session* session, uint64_t first, i
 /* Cuts the sequence to its first `n_tokens` tokens (at most its length). Never computes; blocks are given back at once.
  */
 INLAY_API int32_t inlay_session_truncate(inlay_session* session, uint64_t n_tokens, inlay_error** error);
+
+/*
+ * Creates another session with the first `n_tokens` tokens of this one (at most its length; UINT64_MAX: all), the same
+ * options and generation options. Nothing is computed or copied but the tokens: both share the blocks, and whoever
+ * writes into a shared partial block copies it first. A fork of all tokens goes on exactly as this session would, its
+ * logits, partial character and ending included. Its stats begin at zero; a cancel is not inherited.
+ */
+INLAY_API int32_t inlay_session_fork(inlay_session* session, uint64_t n_tokens, inlay_session** forked,
+                                     inlay_error** error);
 
 /* Makes the session as it was after its creation; generation options stay. */
 INLAY_API int32_t inlay_session_reset(inlay_session* session, inlay_error** error);

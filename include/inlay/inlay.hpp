@@ -452,8 +452,17 @@ public:
         return stats;
     }
 
-    /* Gives up the blocks that no session holds. */
+    /* Gives up the blocks that no session and no pin holds; trim() also their memory. */
     void clear() const { detail::call(inlay_cache_clear, get()); }
+    void trim() const { detail::call(inlay_cache_trim, get()); }
+
+    /* Holds what the cache has of a prefix until unpin(). */
+    std::uint64_t pin(const std::vector<std::int32_t>& tokens, std::uint64_t cache_salt = 0) const {
+        std::uint64_t pin = 0;
+        detail::call(inlay_cache_pin, get(), tokens.data(), tokens.size(), cache_salt, &pin, nullptr);
+        return pin;
+    }
+    void unpin(std::uint64_t pin) const { detail::call(inlay_cache_unpin, get(), pin); }
 
 private:
     detail::Handle<inlay_cache> handle_;
@@ -633,6 +642,13 @@ public:
 
     void truncate(std::uint64_t n_tokens) { detail::call(inlay_session_truncate, get(), n_tokens); }
     void reset() { detail::call(inlay_session_reset, get()); }
+
+    /* Another session with the first `n_tokens` tokens, sharing their blocks; by default all. */
+    Session fork(std::uint64_t n_tokens = UINT64_MAX) {
+        inlay_session* forked = nullptr;
+        detail::call(inlay_session_fork, get(), n_tokens, &forked);
+        return adopt(forked);
+    }
 
     /* How tokens are chosen and when the text ends; a new session is greedy. */
     void set_generation(const GenerationOptions& options) {

@@ -3,6 +3,7 @@
 
 #include "api/handles.h"
 #include "api/kv_type.h"
+#include "api/token_argument.h"
 #include "api/versioned_struct.h"
 
 using namespace inlay::api;
@@ -87,6 +88,36 @@ int32_t inlay_cache_get_stats(const inlay_cache* cache, inlay_cache_stats* stats
         ours.n_reused_tokens = theirs.n_reused_tokens;
         ours.n_evicted_blocks = theirs.n_evicted_blocks;
         write_struct(ours, stats);
+        return INLAY_OK;
+    });
+}
+
+int32_t inlay_cache_pin(const inlay_cache* cache, const int32_t* tokens, size_t n_tokens, uint64_t cache_salt,
+                        uint64_t* pin, uint64_t* n_held, inlay_error** error) {
+    if (pin) *pin = 0;
+    if (n_held) *n_held = 0;
+    return guarded(error, [&] {
+        require(pin, "pin");
+        const auto shared = require(cache, "cache").share("cache");
+        if (n_tokens == 0) invalid("n_tokens is 0");
+        const EngineCache::Pin made =
+            shared->pin(token_argument(tokens, n_tokens, shared->engine().n_vocabulary()), cache_salt);
+        *pin = made.id;
+        if (n_held) *n_held = made.n_tokens;
+        return INLAY_OK;
+    });
+}
+
+int32_t inlay_cache_unpin(const inlay_cache* cache, uint64_t pin, inlay_error** error) {
+    return guarded(error, [&] {
+        require(cache, "cache").share("cache")->unpin(pin);
+        return INLAY_OK;
+    });
+}
+
+int32_t inlay_cache_trim(const inlay_cache* cache, inlay_error** error) {
+    return guarded(error, [&] {
+        require(cache, "cache").share("cache")->cache().trim();
         return INLAY_OK;
     });
 }

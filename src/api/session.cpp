@@ -21,7 +21,18 @@ int32_t inlay_session_create(const inlay_cache* cache, const inlay_session_optio
         if (theirs.context_tokens > INT32_MAX)
             invalid("options->context_tokens is " + std::to_string(theirs.context_tokens) + ", above " +
                     std::to_string(INT32_MAX));
-        *session = new inlay_session(std::make_shared<Session>(shared, theirs.context_tokens));
+        *session = new inlay_session(std::make_shared<Session>(shared, theirs.context_tokens, theirs.cache_salt));
+        return INLAY_OK;
+    });
+}
+
+int32_t inlay_session_fork(inlay_session* session, uint64_t n_tokens, inlay_session** forked, inlay_error** error) {
+    if (forked) *forked = nullptr;
+    return guarded(error, [&] {
+        require(forked, "forked");
+        const auto shared = require(session, "session").share("session");
+        const Session::Call call(*shared);
+        *forked = new inlay_session(shared->fork(n_tokens == UINT64_MAX ? shared->length() : n_tokens));
         return INLAY_OK;
     });
 }

@@ -35,13 +35,17 @@ public:
     // Cached to free.
     void free(BlockId block) noexcept;
 
+    // Gives the memory of free blocks back; it comes again when they are written. Blocks for which it does not come
+    // (a host's provider may say so) are out of the pool until the next trim.
+    void trim() noexcept;
+
     bool is_free(BlockId block) const { return ref_counts_[block] == kFree; }
     uint32_t ref_count(BlockId block) const { return is_free(block) ? 0 : ref_counts_[block]; }
 
     size_t n_blocks() const { return ref_counts_.size(); }
     size_t n_free() const { return free_.size(); }
     size_t n_used() const { return n_used_; }
-    size_t n_cached() const { return n_blocks() - n_free() - n_used(); }
+    size_t n_cached() const { return n_blocks() - n_free() - n_used() - lost_.size(); }
     // Held more than once.
     size_t n_shared() const { return n_shared_; }
     // Bytes of the counts and the free list.
@@ -51,11 +55,14 @@ public:
     void check_invariants() const;
 
 private:
+    bool renew_memory(BlockId first, size_t n) noexcept;
+
     static constexpr uint32_t kFree = UINT32_MAX;
 
     size_t page_bytes_;
     std::vector<uint32_t> ref_counts_;  // [n_blocks], kFree for those on the free list
     std::vector<BlockId> free_;         // a stack: what was used last is used first, so few pages are ever touched
+    std::vector<BlockId> lost_;         // free, but without memory
     size_t n_used_ = 0;
     size_t n_shared_ = 0;
     PageRange pages_;

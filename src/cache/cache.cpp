@@ -161,6 +161,12 @@ void Cache::clear() noexcept {
     while (queue_.size() != 0) evict_oldest();
 }
 
+void Cache::trim() noexcept {
+    const std::lock_guard lock(mutex_);
+    while (queue_.size() != 0) evict_oldest();
+    pool_.trim();
+}
+
 CacheStats Cache::stats() const {
     const std::lock_guard lock(mutex_);
     CacheStats stats;

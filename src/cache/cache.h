@@ -77,6 +77,11 @@ public:
     // committed.
     bool brings_next_block(const Sequence& computing, size_t n_tokens, const Sequence& waiting) const;
 
+    // Makes `child`, which is empty and has the parent's extra key, the parent's first `n_tokens` tokens, sharing all
+    // blocks that it still has of them: whoever writes into a shared partial block copies it first. A
+    // prepared range of the parent is given up. Throws std::bad_alloc; both are then as before.
+    void fork(Sequence& parent, Sequence& child, size_t n_tokens);
+
     // Makes the next `n_tokens` tokens' positions writable: takes blocks, evicting cached ones where needed, and copies
     // a partial block that others see. Changes nothing when there is not enough.
     BlockNeed prepare(Sequence& sequence, size_t n_tokens);
@@ -97,6 +102,8 @@ public:
 
     // Gives up all cached blocks.
     void clear() noexcept;
+    // Gives up all cached blocks and the memory of all free ones, which comes back when they are used.
+    void trim() noexcept;
 
     CacheStats stats() const;
 

@@ -23,6 +23,7 @@ public:
     Sequence(const Sequence&) = delete;
     Sequence& operator=(const Sequence&) = delete;
 
+    uint64_t extra_key() const { return extra_key_; }
     // All tokens, computed or not.
     std::span<const int32_t> tokens() const { return tokens_; }
     // Tokens whose keys and values are in blocks.

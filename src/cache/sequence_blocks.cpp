@@ -39,6 +39,31 @@ size_t Cache::usable_prefix(const Sequence& sequence, NodePlace node, size_t len
     return n_usable;
 }
 
+void Cache::fork(Sequence& parent, Sequence& child, size_t n_tokens) {
+    const std::lock_guard lock(mutex_);
+    const std::span<const int32_t> tokens = std::span(parent.tokens_).first(n_tokens);
+    const size_t n_blocks = blocks_of(parent.n_computed_);
+    for (BlockTable& table : child.tables_) table.reserve(n_blocks);
+    child.tokens_.assign(tokens.begin(), tokens.end());
+
+    rewind(parent, parent.n_computed_);
+    for (size_t group = 0; group < n_groups(); ++group) {
+        const BlockTable& from = parent.tables_[group];
+        BlockTable& to = child.tables_[group];
+        to.extend(n_blocks);
+        for (size_t index = from.first(); index < n_blocks; ++index) {
+            const BlockId block = from.block(index);
+            if (block == kNoBlock) continue;
+            acquire(block);
+            to.set(index, block, pool_.page(block));
+        }
+    }
+    index_.move_holder(child.last_node_, parent.last_node_);
+    child.last_node_ = parent.last_node_;
+    set_progress(child, parent.n_computed_, parent.n_computed_);
+    rewind(child, n_tokens);
+}
+
 void Cache::rewind(Sequence& sequence, size_t n_computed) noexcept {
     const size_t length = path_length(sequence);
     const size_t n_wanted = std::min(n_computed, sequence.n_computed_);

@@ -49,4 +49,21 @@ uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_st
 EngineCache::EngineCache(std::shared_ptr<const Engine> engine, const KvLayout& layout, const CacheOptions& options)
     : engine_(std::move(engine)), cache_(layout, engine_->pages(), with_budget(options, layout, *engine_)) {}
 
+EngineCache::Pin EngineCache::pin(std::span<const int32_t> tokens, uint64_t cache_salt) const {
+    auto sequence = std::make_unique<Sequence>(cache_, cache_salt);
+    cache_.append(*sequence, tokens);
+    cache_.append(*sequence, std::span<const int32_t>(tokens).last(1));  // the last token of all is never taken over
+    cache_.adopt_prefix(*sequence);
+    const uint64_t n_tokens = sequence->n_computed();
+    const std::lock_guard lock(pins_mutex_);
+    pins_.emplace(last_pin_ + 1, std::move(sequence));
+    return {++last_pin_, n_tokens};
+}
+
+void EngineCache::unpin(uint64_t id) const {
+    const std::lock_guard lock(pins_mutex_);
+    if (pins_.erase(id) == 0)
+        throw Error(INLAY_E_INVALID_ARGUMENT, "pin is " + std::to_string(id) + ", which this cache did not give");
+}
+
 }  // namespace inlay

@@ -15,10 +15,10 @@ Session::Call::Call(Session& session) : session_(session) {
         throw Error(INLAY_E_BUSY, "another thread is inside a call on this session");
 }
 
-Session::Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens)
+Session::Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens, uint64_t cache_salt)
     : cache_(std::move(cache)),
       context_tokens_(context_tokens != 0 ? context_tokens : cache_->engine().spec().context_tokens),
-      sequence_(cache_->cache()) {}
+      sequence_(cache_->cache(), cache_salt) {}
 
 void Session::check_room(size_t n_tokens) const {
     const size_t length = sequence_.tokens().size();
@@ -68,17 +68,46 @@ void Session::set_generation(const GenerationOptions& options) {
     if (finish_ == FinishReason::kLength) finish_ = FinishReason::kNone;
 }
 
+std::shared_ptr<Session> Session::fork(uint64_t n_tokens) {
+    const size_t length = sequence_.tokens().size();
+    if (n_tokens > length)
+        throw Error(INLAY_E_INVALID_ARGUMENT, "n_tokens is " + std::to_string(n_tokens) + " but the session has " +
+                                                  std::to_string(length) + " tokens");
+    auto child = std::make_shared<Session>(cache_, context_tokens_, sequence_.extra_key());
+    cache().fork(sequence_, child->sequence_, n_tokens);
+    child->generation_ = generation_;
+    child->highest_computed_ = std::min(highest_computed_, n_tokens);
+    child->sequence_changed();
+    if (n_tokens < length) return child;
+    child->text_ = text_;
+    child->n_new_tokens_ = n_new_tokens_;
+    child->finish_ = finish_;
+    child->logits_ = logits_;
+    child->n_logit_rows_ = n_logit_rows_;
+    child->logits_end_ = logits_end_;
+    logits_are_shared_ = child->logits_are_shared_ = true;
+    return child;
+}
+
+float* Session::room_for_logits(uint32_t n_rows) {
+    n_logit_rows_ = 0;
+    if (logits_are_shared_) {
+        logits_ = std::make_shared<std::vector<float>>();
+        logits_are_shared_ = false;
+    }
+    logits_->resize(size_t{n_rows} * engine().n_vocabulary());
+    return logits_->data();
+}
+
 // All that waits, and the logits of its last rows.
 void Session::ask_for_pending(StepRequest& request, uint32_t n_logits) {
-    n_logit_rows_ = 0;
-    logits_.resize(size_t{n_logits} * engine().n_vocabulary());
+    request.logits = room_for_logits(n_logits);
     request.cache = &cache();
     request.sequence = &sequence_;
     request.seat = &seat_;
     request.cancelled = &cancelled_;
     request.n_tokens = static_cast<uint32_t>(n_pending());
     request.n_logits = n_logits;
-    request.logits = logits_.data();
     asked_at_ = std::chrono::steady_clock::now();
 }
 

@@ -46,8 +46,8 @@ struct SessionStats {
 
 class Session final {
 public:
-    // context_tokens 0: the model's.
-    Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens);
+    // context_tokens 0: the model's. Only sessions with the same `cache_salt` share what they computed.
+    Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens, uint64_t cache_salt = 0);
     ~Session() { engine().scheduler().leave(seat_); }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -57,6 +57,9 @@ public:
     void append(std::span<const int32_t> tokens);
     void truncate(uint64_t n_tokens);
     void reset();
+    // Another session with the first n_tokens tokens, sharing their blocks. With all of them it goes on exactly as this
+    // one would: logits, undelivered text and ending are copied too. Computes nothing.
+    std::shared_ptr<Session> fork(uint64_t n_tokens);
     // A text that had reached its length goes on.
     void set_generation(const GenerationOptions& options);
 
@@ -71,7 +74,9 @@ public:
     // as before on a failure.
     bool forward(std::span<const int32_t> tokens, size_t logits_from);
     // [n_rows, n_vocabulary] of the last forward or next; empty when there are none.
-    std::span<const float> logits() const { return {logits_.data(), n_logit_rows_ * engine().n_vocabulary()}; }
+    std::span<const float> logits() const {
+        return n_logit_rows_ == 0 ? std::span<const float>() : std::span(*logits_).first(n_logit_floats());
+    }
 
     std::span<const int32_t> tokens() const { return sequence_.tokens(); }
 
@@ -103,6 +108,7 @@ private:
     size_t n_pending() const { return sequence_.tokens().size() - sequence_.n_computed(); }
     bool has_next_logits() const { return n_logit_rows_ > 0 && logits_end_ == sequence_.tokens().size(); }
 
+    size_t n_logit_floats() const { return n_logit_rows_ * engine().n_vocabulary(); }
     bool is_full() const { return sequence_.tokens().size() >= context_tokens_; }
     bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
@@ -110,6 +116,7 @@ private:
     void undo_append(size_t n_tokens);
     void sequence_changed();
     void start_text();
+    float* room_for_logits(uint32_t n_rows);
     void ask_for_pending(StepRequest& request, uint32_t n_logits);
     void take_result(const StepRequest& request);
     int32_t choose_token();
@@ -129,7 +136,8 @@ private:
     uint64_t n_new_tokens_ = 0;
     FinishReason finish_ = FinishReason::kNone;
 
-    std::vector<float> logits_;
+    std::shared_ptr<std::vector<float>> logits_ = std::make_shared<std::vector<float>>();
+    bool logits_are_shared_ = false;  // with a fork, or what it was forked from
     size_t n_logit_rows_ = 0;
     size_t logits_end_ = 0;  // the last row predicts the token at this position
 

@@ -98,9 +98,10 @@ FIELD(inlay_cache_stats, n_prefix_hits, 80, 8);
 FIELD(inlay_cache_stats, n_reused_tokens, 88, 8);
 FIELD(inlay_cache_stats, n_evicted_blocks, 96, 8);
 
-STRUCT(inlay_session_options, 8);
+STRUCT(inlay_session_options, 16);
 FIELD(inlay_session_options, struct_size, 0, 4);
 FIELD(inlay_session_options, context_tokens, 4, 4);
+FIELD(inlay_session_options, cache_salt, 8, 8);
 
 STRUCT(inlay_generation_options, 40);
 FIELD(inlay_generation_options, struct_size, 0, 4);

@@ -77,6 +77,7 @@ public:
         generate_alone(sessions_[0], 20, n_failures);
         until_done(n_failures, [&] { return inlay_session_truncate(sessions_[0], 21, nullptr); });
         generate_together(20, n_failures);
+        fork_and_pin(n_failures);
         const int32_t more[] = {4, 5, 6};
         until_done(n_failures, [&] { return inlay_session_forward(sessions_[1], more, 3, 0, nullptr); });
         inlayx_fail_allocation(-1);
@@ -125,6 +126,19 @@ private:
                 take(chunks[s]);
             }
         }
+    }
+
+    void fork_and_pin(int& n_failures) {
+        inlay_session* forked = nullptr;
+        until_done(n_failures, [&] { return inlay_session_fork(sessions_[0], UINT64_MAX, &forked, nullptr); });
+        inlay_chunk chunk = empty_chunk();
+        until_done(n_failures, [&] { return inlay_session_next(forked, &chunk, nullptr); });
+        const SessionPtr owner(forked);
+        const int32_t tokens[16] = {1, 2, 3};
+        uint64_t pin = 0;
+        until_done(n_failures, [&] { return inlay_cache_pin(cache_, tokens, 16, 0, &pin, nullptr, nullptr); });
+        until_done(n_failures, [&] { return inlay_cache_trim(cache_, nullptr); });
+        until_done(n_failures, [&] { return inlay_cache_unpin(cache_, pin, nullptr); });
     }
 
     const inlay_engine* engine_;

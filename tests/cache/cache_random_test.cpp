@@ -61,6 +61,17 @@ private:
         player.sequence = std::make_unique<Sequence>(cache_, player.extra_key);
     }
 
+    // The player becomes a child of another.
+    void fork(Player& player) {
+        Player& parent = players_[below(players_.size())];
+        auto child = std::make_unique<Sequence>(cache_, parent.extra_key);
+        const size_t n_tokens = below(parent.sequence->tokens().size() + 1);
+        cache_.fork(*parent.sequence, *child, n_tokens);
+        CHECK(child->tokens().size() == n_tokens);
+        if (n_tokens >= parent.sequence->n_computed()) CHECK(child->n_computed() == parent.sequence->n_computed());
+        player = {std::move(child), parent.extra_key};
+    }
+
     void act(Player& player) {
         Sequence& sequence = *player.sequence;
         const size_t n_tokens = sequence.tokens().size();
@@ -86,10 +97,10 @@ private:
                 below(3) == 0 ? cache_.release(sequence) : void();
                 break;
             case 8:
-                clears_&& below(10) == 0 ? cache_.clear() : void();
+                if (clears_ && below(10) == 0) below(2) == 0 ? cache_.clear() : cache_.trim();
                 break;
             case 9:
-                below(3) == 0 ? enter(player) : void();
+                below(3) == 0 ? enter(player) : fork(player);
                 break;
             default:
                 step(player);

@@ -57,7 +57,8 @@ static void fill_context(inlay_session* session) {
 static struct taken use(const char* path) {
     const uint64_t before = peak_bytes();
     const inlay_engine_options engine_options = {.struct_size = sizeof engine_options, .n_threads = THREADS};
-    const inlay_session_options session_options = {sizeof session_options, CONTEXT_TOKENS};
+    const inlay_session_options session_options = {.struct_size = sizeof session_options,
+                                                   .context_tokens = CONTEXT_TOKENS};
     inlay_cache_options cache_options = {.struct_size = sizeof cache_options};
     inlay_engine_info info = {.struct_size = sizeof info};
     inlay_cache_stats stats = {.struct_size = sizeof stats};
