@@ -13,9 +13,9 @@
  *              every output parameter is NULL or zero, unless its text says otherwise, and all handles go on working.
  *   Error      The last parameter `error` may be NULL. Otherwise it is overwritten on entry with NULL and on an error with
  *              an object of the caller, to be freed by inlay_error_release. There is no thread-local state.
- *   Handles    Workers, engine, cache and session are reference-counted: create and open give one reference, retain adds
- *              one, release takes one away. A session holds its cache, a cache its engine, an engine its workers: release
- *              in any order, from any thread.
+ *   Handles    Workers, engine, cache and session are reference-counted: create and open give one reference, retain
+ *              adds one, release takes one away. A session holds its cache, a cache its engine, an engine its workers:
+ *              release in any order, from any thread.
  *              A const handle in a signature means: any thread, also while other calls on the handle run. Other session
  *              functions want one thread at a time; an overlapping call returns INLAY_E_BUSY and changes nothing.
  *   Structs    `struct_size` comes first: sizeof(the struct) as you compile it. Structs grow only at their end. In options,
@@ -27,8 +27,8 @@
  *              measures and succeeds. With too small a capacity it returns INLAY_E_BUFFER_TOO_SMALL, writes nothing into the
  *              buffer and sets `*needed`. Text in buffers is not NUL-terminated.
  *   Callbacks  Run on the thread that made the call, must return normally, and must not call into the same session.
- *              on_release callbacks say that something of the host's is not needed any more: once, on the thread that gave
- *              it up, and only if the call that was to take it succeeded: after a failed call nothing is held.
+ *              on_release callbacks say that something of the host's is not needed any more: once, on the thread that
+ *              gave it up, and only if the call that was to take it succeeded: after a failed call nothing is held.
  *   Stack      Calls take at most 128 KiB of the calling thread's stack.
  *   Process    Nothing is printed. No signal handler, locale, environment variable, working directory or floating-point
  *              mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
