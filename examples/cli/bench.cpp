@@ -4,11 +4,11 @@
 // Prompts go through in steps of the engine's largest size, generation one token at a time; both after `depth` tokens.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <random>
 
 #include "arguments.h"
+#include "bench.h"
 #include "choice.h"
 #include "command.h"
 #include "number_option.h"
@@ -16,18 +16,6 @@
 
 namespace cli {
 namespace {
-
-struct BenchArguments {
-    ModelArguments model;
-    ComputeArguments compute;
-    CacheArguments cache;
-    std::uint32_t n_prompt = 512;
-    std::uint32_t n_generate = 128;
-    std::uint32_t n_depth = 0;
-    std::uint32_t n_repetitions = 5;
-
-    std::uint64_t n_tokens() const { return std::uint64_t{n_depth} + std::max(n_prompt, n_generate); }
-};
 
 class Bench {
 public:
@@ -65,48 +53,26 @@ private:
     std::uniform_int_distribution<std::int32_t> any_token_;
 };
 
-struct Summary {
-    double median, minimum, maximum;
-};
-
-Summary summarise(std::vector<double> runs) {
-    std::sort(runs.begin(), runs.end());
-    const std::size_t middle = runs.size() / 2;
-    const double median = runs.size() % 2 ? runs[middle] : (runs[middle - 1] + runs[middle]) / 2;
-    return {median, runs.front(), runs.back()};
-}
-
-// NAME is the median, NAME_min and NAME_max the extremes, NAME_runs all; null when nothing was measured.
-void add_summary(Json& result, const std::string& name, const std::vector<double>& runs) {
-    if (runs.empty()) {
-        result[name] = nullptr;
-        return;
-    }
-    const Summary summary = summarise(runs);
-    result[name] = summary.median;
-    result[name + "_min"] = summary.minimum;
-    result[name + "_max"] = summary.maximum;
-    result[name + "_runs"] = runs;
-}
-
-void print_summary(const char* what, std::size_t n_tokens, std::size_t n_depth, const std::vector<double>& runs) {
-    if (runs.empty()) return;
-    const Summary summary = summarise(runs);
-    std::printf("%-8s %6zu tokens at depth %zu: %.2f tokens/s (median of %zu; %.2f to %.2f)\n", what, n_tokens, n_depth,
-                summary.median, runs.size(), summary.minimum, summary.maximum);
-}
-
 void check(const BenchArguments& arguments) {
     if (arguments.n_prompt == 0 && arguments.n_generate == 0)
         throw CLI::ValidationError("--prompt, --gen", "with 0 for both there is nothing to measure");
     if (arguments.n_tokens() > kMostTokens)
         throw CLI::ValidationError("--depth", "is more than a session holds together with what is measured");
+    if (arguments.n_shared_prefix > arguments.n_prompt)
+        throw CLI::ValidationError("--shared-prefix", "is more than --prompt");
+    if (arguments.n_shared_prefix > 0 && arguments.n_parallel == 0)
+        throw CLI::ValidationError("--shared-prefix", "is for --parallel");
+    if (arguments.n_parallel == 0) return;
+    if (arguments.n_depth > 0) throw CLI::ValidationError("--depth", "is not for --parallel");
+    if (arguments.n_prompt == 0 || arguments.n_generate < 2)
+        throw CLI::ValidationError("--parallel", "needs a --prompt of 1 token and a --gen of 2 at least");
 }
 
 int bench(const BenchArguments& arguments, bool json) {
     check(arguments);
     Interrupt interrupt;
     const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
+    if (arguments.n_parallel > 0) return bench_parallel(arguments, engine, interrupt, json);
     const inlay::EngineInfo info = engine.info();
     const inlay::Cache cache = arguments.cache.create(engine, arguments.n_tokens(), INLAY_CACHE_NO_REUSE);
     inlay::SessionOptions options;
@@ -132,25 +98,18 @@ int bench(const BenchArguments& arguments, bool json) {
     }
 
     if (!json) {
-        print_summary("prefill", arguments.n_prompt, arguments.n_depth, prefill);
-        print_summary("decode", arguments.n_generate, arguments.n_depth, decode);
+        const std::string depth = " tokens at depth " + std::to_string(arguments.n_depth);
+        print_summary("prefill " + std::to_string(arguments.n_prompt) + depth, prefill);
+        print_summary("decode " + std::to_string(arguments.n_generate) + depth, decode);
         return kExitSuccess;
     }
     Json result = Json::object();
     add_summary(result, "prefill_tok_s", prefill);
     add_summary(result, "decode_tok_s", decode);
-    result["prompt"] = arguments.n_prompt;
-    result["gen"] = arguments.n_generate;
     result["depth"] = arguments.n_depth;
-    result["reps"] = arguments.n_repetitions;
     result["reused_tokens"] = session.stats().n_reused_tokens;
     result["recomputed_tokens"] = session.stats().n_recomputed_tokens;
-    result["threads"] = info.n_threads;
-    result["compute"] = choice_name(kComputeModes, info.compute);
-    result["instructions"] = choice_name(kInstructionSets, info.instruction_set);
-    result["kv"] = choice_name(kKvTypes, arguments.cache.kv_type);
-    result["weight_bytes"] = info.weight_bytes;
-    result["version"] = inlay::version();
+    add_conditions(result, arguments, info);
     print_json(result);
     return kExitSuccess;
 }
@@ -164,6 +123,10 @@ Command add_bench(CLI::App& app) {
     add_number(*command, "--prompt", arguments->n_prompt, {0, kMostTokens}, "Tokens of the prompt; 0: do not measure");
     add_number(*command, "--gen", arguments->n_generate, {0, kMostTokens}, "Tokens to generate; 0: do not measure");
     add_number(*command, "--depth", arguments->n_depth, {0, kMostTokens}, "Tokens before those measured");
+    add_number(*command, "--parallel", arguments->n_parallel, {0, 4096},
+               "Sessions that prompt and generate side by side; 0: one alone");
+    add_number(*command, "--shared-prefix", arguments->n_shared_prefix, {0, kMostTokens},
+               "Tokens with which all their prompts begin");
     add_number(*command, "--reps", arguments->n_repetitions, {1, 1'000'000}, "Repetitions, at least 1");
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);

@@ -377,6 +377,17 @@ class Measure(WithFolder):
         self.assertIn(result["instructions"], ("portable", "avx2", "avx512"))
         self.assertIsNone(inlay_json("bench", TINY, "--prompt", 0, "--gen", 4, "--reps", 1)["prefill_tok_s"])
 
+    def test_bench_of_many_sessions(self):
+        arguments = ["bench", TINY, "--parallel", 6, "--prompt", 80, "--gen", 5, "--reps", 2]
+        apart = inlay_json(*arguments)
+        self.assertEqual((apart["parallel"], apart["reused_tokens"], apart["computed_tokens"]), (6, 0, 6 * (80 + 4)))
+        self.assertGreater(apart["mean_batch"], 5.5)
+        self.assertGreater(apart["decode_tok_s"], 0)
+        shared = inlay_json(*arguments, "--shared-prefix", 64)
+        self.assertEqual((shared["reused_tokens"], shared["computed_tokens"]), (5 * 64, 64 + 6 * (16 + 4)))
+        for wrong in (["--shared-prefix", 81], ["--depth", 1], ["--gen", 1]):
+            inlay(*arguments, *wrong, status=2)
+
     def test_perplexity_of_logits(self):
         text = self.write("text.txt", b"The quick brown fox jumps over the lazy dog. " * 8)
         tokens = json.loads(inlay("tokenize", TINY, "-f", text))

@@ -1,0 +1,53 @@
+#include <cstdio>
+
+#include "bench.h"
+#include "choice.h"
+
+namespace cli {
+namespace {
+
+struct Summary {
+    double median, minimum, maximum;
+};
+
+Summary summarise(std::vector<double> runs) {
+    std::sort(runs.begin(), runs.end());
+    const std::size_t middle = runs.size() / 2;
+    const double median = runs.size() % 2 ? runs[middle] : (runs[middle - 1] + runs[middle]) / 2;
+    return {median, runs.front(), runs.back()};
+}
+
+}  // namespace
+
+void add_summary(Json& result, const std::string& name, const std::vector<double>& runs) {
+    if (runs.empty()) {
+        result[name] = nullptr;
+        return;
+    }
+    const Summary summary = summarise(runs);
+    result[name] = summary.median;
+    result[name + "_min"] = summary.minimum;
+    result[name + "_max"] = summary.maximum;
+    result[name + "_runs"] = runs;
+}
+
+void print_summary(const std::string& what, const std::vector<double>& runs) {
+    if (runs.empty()) return;
+    const Summary summary = summarise(runs);
+    std::printf("%s: %.2f tokens/s (median of %zu; %.2f to %.2f)\n", what.c_str(), summary.median, runs.size(),
+                summary.minimum, summary.maximum);
+}
+
+void add_conditions(Json& result, const BenchArguments& arguments, const inlay::EngineInfo& info) {
+    result["prompt"] = arguments.n_prompt;
+    result["gen"] = arguments.n_generate;
+    result["reps"] = arguments.n_repetitions;
+    result["threads"] = info.n_threads;
+    result["compute"] = choice_name(kComputeModes, info.compute);
+    result["instructions"] = choice_name(kInstructionSets, info.instruction_set);
+    result["kv"] = choice_name(kKvTypes, arguments.cache.kv_type);
+    result["weight_bytes"] = info.weight_bytes;
+    result["version"] = inlay::version();
+}
+
+}  // namespace cli
