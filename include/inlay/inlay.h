@@ -31,7 +31,8 @@
  *              gave it up, and only if the call that was to take it succeeded: after a failed call nothing is held.
  *   Stack      Calls take at most 128 KiB of the calling thread's stack.
  *   Process    Nothing is printed. No signal handler, locale, environment variable, working directory or floating-point
- *              mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED.
+ *              mode is changed. In a child made by fork(), calls on inherited handles return INLAY_E_UNSUPPORTED, those
+ *              that return no status 0.
  *
  * Everything here is available since 0.1.0 unless marked otherwise. Until 1.0 the ABI may change between minor releases; each
  * change is a line under "ABI" in CHANGELOG.md.
@@ -68,13 +69,13 @@ extern "C" {
 /* Status values. Frozen: new ones are appended. */
 #define INLAY_OK 0
 #define INLAY_END 1                   /* the session has ended its text; the chunk says why */
-#define INLAY_MORE 2                  /* a step of a long prompt is done, nothing to deliver yet: call again */
+#define INLAY_MORE 2                  /* nothing to deliver yet: call again */
 #define INLAY_E_INVALID_ARGUMENT (-1) /* an argument is outside its documented range; the message names it */
 #define INLAY_E_OUT_OF_MEMORY (-2)
 #define INLAY_E_IO (-3)           /* a file could not be opened or read, or a reader failed */
 #define INLAY_E_FORMAT (-4)       /* a file contradicts its format; the message names the field */
 #define INLAY_E_UNSUPPORTED (-5)  /* valid, but not something this library or build does */
-#define INLAY_E_BUSY (-6)         /* another thread is inside a call on this session */
+#define INLAY_E_BUSY (-6)         /* the session is inside a call already, of another thread or of this one */
 #define INLAY_E_CANCELLED (-7)    /* the operation was cancelled by the host */
 #define INLAY_E_CACHE_FULL (-8)   /* the cache has too few free blocks; nothing was changed */
 #define INLAY_E_CONTEXT_FULL (-9) /* the session's context has no room for the tokens; nothing was changed */
@@ -352,7 +353,8 @@ INLAY_API int32_t inlay_engine_metadata_value(const inlay_engine* engine, size_t
 
 /*
  * Token ids of a text. Bytes that are not UTF-8 are accepted and mapped as the vocabulary can. Time grows linearly with
- * the text. `tokens`, `capacity` (in tokens) and `needed` follow the rule for buffers. Any thread.
+ * the text, which has at most 2^31 bytes. `tokens`, `capacity` (in tokens) and `needed` follow the rule for buffers.
+ * Any thread.
  */
 INLAY_API int32_t inlay_tokenize(const inlay_engine* engine, const char* text, size_t text_size, uint32_t flags,
                                  int32_t* tokens, size_t capacity, size_t* needed, inlay_error** error);
@@ -537,8 +539,8 @@ typedef struct inlay_generation_options {
 INLAY_API int32_t inlay_generation_options_init(inlay_generation_options* options, uint32_t struct_size);
 
 /*
- * Sets how the session chooses tokens and when it ends; a new session is greedy. A text that had ended with the reason
- * LENGTH goes on with the next call, if the context has room.
+ * Sets how the session chooses tokens and when it ends; a new session is greedy, as with NULL `options`. A text that
+ * had ended with the reason LENGTH goes on with the next call, if the context has room.
  */
 INLAY_API int32_t inlay_session_set_generation(inlay_session* session, const inlay_generation_options* options,
                                                inlay_error** error);
@@ -563,7 +565,8 @@ typedef struct inlay_chunk {
  * Computes what was appended and generates the next token. The call does one step at most: threads that call for
  * sessions of one engine at the same time are computed together, a step holds at most max_step_tokens tokens, and no
  * session's tokens depend on the others'.
- * INLAY_OK: the chunk holds a token. INLAY_MORE: a part of the prompt is computed, the chunk is empty, call again.
+ * INLAY_OK: the chunk holds a token. INLAY_MORE: the chunk is empty, call again: a part of the prompt is computed, or
+ * another session is computing the same tokens and this one waits to take them over.
  * INLAY_END: the text has ended; the chunk says why and holds the last token, if one came with the end (finish reason
  * LENGTH), and the rest of the text. Calling again gives INLAY_END and an empty chunk until something is appended. A
  * token that ends the text is not part of the sequence. A prompt that fills the context ends at once with LENGTH and is
@@ -587,7 +590,7 @@ INLAY_API int32_t inlay_session_run(inlay_session* session, inlay_chunk_callback
 
 /*
  * inlay_session_next for several sessions by one thread, in one step of each engine: for hosts that run many sessions
- * in one event loop. `sessions` [n_sessions], each another one. `statuses` [n_sessions] receives what
+ * in one event loop. `sessions` [n_sessions], at most 65,536, each another one. `statuses` [n_sessions] receives what
  * inlay_session_next would return for each; one session's error leaves the others as they are. INLAY_MORE also says
  * that the step had no room for the session: the next one serves it first. `chunks` is an array [n_sessions] of structs
  * of `chunk_size` bytes (sizeof(inlay_chunk) as you compile it; their struct_size is set by the call). `errors`
@@ -646,7 +649,7 @@ INLAY_API int32_t inlay_session_get_stats(const inlay_session* session, inlay_se
 
 typedef struct inlay_estimate_options {
     uint32_t struct_size;
-    uint32_t context_tokens;  /* tokens of one sequence; 0: the model's context */
+    uint32_t context_tokens;  /* tokens of one sequence, at most 2^31 - 1; 0: the model's context */
     int32_t key_type;         /* INLAY_KV_* */
     int32_t value_type;       /* INLAY_KV_* */
     uint32_t max_step_tokens; /* as in inlay_engine_options */

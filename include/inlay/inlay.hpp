@@ -1,3 +1,4 @@
+/* clang-format off */
 /*
  * Inlay for C++17: a thin, header-only face on inlay.h.
  *
@@ -12,15 +13,17 @@
  *   Errors      A status below 0 becomes an inlay::Error. Outcomes (INLAY_END, INLAY_MORE) are values.
  *   Handles     Workers, Engine and Cache are cheap to copy: a copy shares the same object. A Session is one sequence,
  *               used by one thread at a time, so it can only be moved. Moves do not throw. A moved-from handle is
- * empty, and using it throws INLAY_E_INVALID_ARGUMENT. Any order of destruction is fine. Options     EngineOptions and
- * its like are the C structs with struct_size filled in and zeros (defaults) elsewhere; so are the results, EngineInfo
- * and its like. Flags are inlay.h's constants. Callbacks   Are std::functions. What one throws is carried around the C
- * code and thrown again by the call; what a Log throws is dropped. Views       A Chunk, the text of a Generation and
- * Logits are borrowed until the next call on their session.
+ *               empty, and using it throws INLAY_E_INVALID_ARGUMENT. Any order of destruction is fine.
+ *   Options     EngineOptions and its like are the C structs with struct_size filled in and zeros (defaults) elsewhere;
+ *               so are the results, EngineInfo and its like. Flags are inlay.h's constants.
+ *   Callbacks   Are std::functions. What one throws is carried around the C code and thrown again by the call; what a
+ *               Log throws is dropped.
+ *   Views       A Chunk, the text of a Generation and Logits are borrowed until the next call on their session.
  *
  * Nothing here needs RTTI. The inline namespace carries the version of this wrapper, so that parts of one program may
  * be compiled against different versions of it, and so that its names never meet those inside a static libinlay.
  */
+/* clang-format on */
 #ifndef INLAY_INLAY_HPP
 #define INLAY_INLAY_HPP
 

@@ -12,6 +12,7 @@ namespace {
 inlay::EstimateOptions estimate_options(const inlay_estimate_options* options) {
     const inlay_estimate_options theirs = read_struct(options, "options");
     check_at_most(theirs.n_threads, kMaxThreads, "options->n_threads");
+    check_at_most(theirs.context_tokens, INT32_MAX, "options->context_tokens");
     return {.context_tokens = theirs.context_tokens,
             .key_type = kv_type(theirs.key_type, "options->key_type"),
             .value_type = kv_type(theirs.value_type, "options->value_type"),

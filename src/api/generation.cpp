@@ -123,7 +123,9 @@ int32_t inlay_session_logits(inlay_session* session, const float** logits, size_
         const std::span<const float> rows = shared->logits();
         if (rows.empty())
             throw inlay::Error(INLAY_E_STATE,
-                               "no logits were computed: call inlay_session_forward or inlay_session_next first");
+                               "the session has no logits: inlay_session_next and inlay_session_forward compute some, "
+                               "and what changes "
+                               "the sequence ends them");
         *logits = rows.data();
         if (n_rows) *n_rows = rows.size() / shared->engine().n_vocabulary();
         if (n_vocabulary) *n_vocabulary = shared->engine().n_vocabulary();

@@ -42,8 +42,10 @@ private:
 std::shared_ptr<const ByteSource> memory_part(const inlay_model_source& source, uint32_t part) {
     const std::string index = "[" + std::to_string(part) + "]";
     const uint64_t size = source.part_sizes[part];
-    if (size > SIZE_MAX) invalid("source->part_sizes" + index + " is " + std::to_string(size));
     if (size > 0 && !source.blocks[part]) invalid("source->blocks" + index + " is NULL");
+    if (size > SIZE_MAX - reinterpret_cast<uintptr_t>(source.blocks[part]))
+        invalid("source->part_sizes" + index + " is " + std::to_string(size) +
+                ", more than memory has behind the block");
     return std::make_shared<const MemorySource>(source.blocks[part], static_cast<size_t>(size));
 }
 

@@ -19,7 +19,7 @@ std::byte* HostPages::reserve(size_t bytes, bool huge) {
     void* const address = provider_.reserve(provider_.user, bytes, huge ? INLAY_PAGES_LARGE : 0);
     if (reinterpret_cast<uintptr_t>(address) % kAlignment == 0) return static_cast<std::byte*>(address);
     provider_.release(provider_.user, address, bytes);
-    invalid("options->pages->reserve gave an address that is no multiple of " + std::to_string(kAlignment));
+    invalid("the engine's page provider: reserve gave an address that is no multiple of " + std::to_string(kAlignment));
 }
 
 bool HostPages::commit(std::byte* address, size_t bytes, bool now) {

@@ -16,6 +16,8 @@ using inlay::Session;
 
 namespace {
 
+constexpr size_t kMaxSessions = 65536;
+
 // The caller's arrays, of which chunks may be of another size than ours.
 struct Outputs {
     inlay_chunk* chunks;
@@ -49,6 +51,15 @@ void check_chunk_size(size_t chunk_size) {
         invalid("chunk_size is " + std::to_string(chunk_size) + ", set it to sizeof(inlay_chunk)");
 }
 
+// A sentence about one of many says which.
+[[noreturn]] void rethrow_naming(size_t i, const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const inlay::Error& error) {
+        throw inlay::Error(error.status(), "sessions[" + std::to_string(i) + "]: " + error.sentence());
+    }
+}
+
 void step_all(const std::vector<std::shared_ptr<Session>>& shares, const Outputs& outputs) {
     const size_t n = shares.size();
     std::vector<NextResult> results(n);
@@ -63,7 +74,7 @@ void step_all(const std::vector<std::shared_ptr<Session>>& shares, const Outputs
     inlay::step_together(entered, results);
     for (size_t i = 0; i < n; ++i)
         outputs.statuses[i] = guarded(outputs.errors ? &outputs.errors[i] : nullptr, [&] {
-            if (results[i].failure) std::rethrow_exception(results[i].failure);
+            if (results[i].failure) rethrow_naming(i, results[i].failure);
             write_struct(chunk_of(results[i].chunk), outputs.chunk(i));
             return status_of(results[i].outcome);
         });
@@ -76,6 +87,8 @@ int32_t inlay_step(inlay_session* const* sessions, size_t n_sessions, inlay_chun
     const Outputs outputs{chunks, chunk_size, statuses, errors};
     return guarded(error, [&] {
         if (n_sessions == 0) return INLAY_OK;
+        if (n_sessions > kMaxSessions)
+            invalid("n_sessions is " + std::to_string(n_sessions) + ", above " + std::to_string(kMaxSessions));
         require(statuses, "statuses");
         require(chunks, "chunks");
         check_chunk_size(chunk_size);

@@ -17,7 +17,8 @@ inline void check_token(int32_t token, const std::string& name, uint32_t n_vocab
 inline std::span<const int32_t> token_argument(const int32_t* tokens, size_t n_tokens, uint32_t n_vocabulary) {
     if (n_tokens == 0) return {};
     require(tokens, "tokens");
-    if (n_tokens > SIZE_MAX / sizeof(int32_t) / 2) invalid("n_tokens is " + std::to_string(n_tokens));
+    if (n_tokens > SIZE_MAX / sizeof(int32_t) / 2)
+        invalid("n_tokens is " + std::to_string(n_tokens) + ", more than memory can hold");
     for (size_t i = 0; i < n_tokens; ++i)
         if (tokens[i] < 0 || static_cast<uint32_t>(tokens[i]) >= n_vocabulary)
             check_token(tokens[i], "tokens[" + std::to_string(i) + "]", n_vocabulary);

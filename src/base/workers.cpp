@@ -211,9 +211,8 @@ unsigned Workers::take_number() {
     unsigned number = next_number_.load(std::memory_order_relaxed);
     do {
         if (number >= n_threads_)
-            throw Error(INLAY_E_STATE, "the pool is for " + std::to_string(n_threads_) +
-                                           " threads, the caller's included, and " + std::to_string(n_threads_ - 1) +
-                                           " are inside already");
+            throw Error(INLAY_E_STATE, "workers has room for n_threads - 1 = " + std::to_string(n_threads_ - 1) +
+                                           " lent threads, and as many have come");
     } while (!next_number_.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
     return number;
 }

@@ -13,9 +13,8 @@ namespace {
 uint64_t checked_budget(const KvLayout& layout, uint64_t budget_bytes) {
     const uint64_t least = layout.page_bytes * layout.groups.size();
     if (budget_bytes >= least) return budget_bytes;
-    throw Error(INLAY_E_INVALID_ARGUMENT, "bytes: a cache of " + std::to_string(budget_bytes) +
-                                              " bytes is too small, 16 tokens of this model take " +
-                                              std::to_string(least));
+    throw Error(INLAY_E_INVALID_ARGUMENT, "options->bytes is " + std::to_string(budget_bytes) +
+                                              ", too small: 16 tokens of this model take " + std::to_string(least));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ CacheOptions with_budget(CacheOptions options, const KvLayout& layout, const Eng
     if (options.budget_bytes == 0) options.budget_bytes = default_budget(layout, engine);
     // Address space for more could be had, but never filled.
     if (const uint64_t memory = machine_memory(); options.budget_bytes > memory)
-        throw Error(INLAY_E_INVALID_ARGUMENT, "bytes is " + std::to_string(options.budget_bytes) +
+        throw Error(INLAY_E_INVALID_ARGUMENT, "options->bytes is " + std::to_string(options.budget_bytes) +
                                                   " but the machine has " + std::to_string(memory));
     return options;
 }

@@ -12,7 +12,7 @@ namespace inlay {
 
 Session::Call::Call(Session& session) : session_(session) {
     if (session_.in_call_.exchange(true, std::memory_order_acquire))
-        throw Error(INLAY_E_BUSY, "another thread is inside a call on this session");
+        throw Error(INLAY_E_BUSY, "the session is inside a call already, of another thread or of this one");
 }
 
 Session::Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens, uint64_t cache_salt)

@@ -11,7 +11,7 @@
 namespace inlay {
 namespace {
 
-// Runs read() for a part of a split model: its sentence then says which part it is about.
+// Runs read() for a part of a model: its sentence then says which file it is about.
 template <typename Read>
 auto naming(const ModelSource& source, uint32_t index, uint32_t n_parts, const Read& read) {
     try {
@@ -26,7 +26,7 @@ auto naming(const ModelSource& source, uint32_t index, uint32_t n_parts, const R
 
 ModelFile ModelFile::open(ModelSource& source) {
     const std::shared_ptr<const ByteSource> first = source.open_first();
-    ModelFile file{GgufFile::read(*first), first, 1};
+    ModelFile file{naming(source, 0, 1, [&] { return GgufFile::read(*first); }), first, 1};
     file.n_parts = naming(source, 0, 1, [&] {
         const uint32_t n_parts = n_parts_of(file.head);
         source.check_count(n_parts);

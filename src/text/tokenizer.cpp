@@ -132,7 +132,9 @@ void Tokenizer::collect_special_tokens() {
 }
 
 std::vector<int32_t> Tokenizer::tokenize(std::string_view text, bool add_special, bool parse_special) const {
-    if (text.size() > kMaxTextBytes) throw Error(INLAY_E_INVALID_ARGUMENT, "a text to tokenize is larger than 2 GiB");
+    if (text.size() > kMaxTextBytes)
+        throw Error(INLAY_E_INVALID_ARGUMENT,
+                    "text_size is " + std::to_string(text.size()) + ", above " + std::to_string(kMaxTextBytes));
     std::vector<int32_t> ids;
     if (add_special && adds_bos()) ids.push_back(vocabulary_.bos);
     const SpecialScanner& scanner = parse_special ? special_tokens_ : user_defined_tokens_;

@@ -238,6 +238,9 @@ TEST_CASE("sources name what is wrong") {
     std::swap(host.blocks[1], host.blocks[0]);
     std::swap(host.sizes[1], host.sizes[0]);
     refuses(source, INLAY_E_INVALID_ARGUMENT, "part 2 of 2 (key 'split.no')");
+    const uint64_t size = std::exchange(host.sizes[0], UINT64_MAX);
+    refuses(source, INLAY_E_INVALID_ARGUMENT, "source->part_sizes[0]");
+    host.sizes[0] = size;
     host.blocks[1] = nullptr;
     refuses(source, INLAY_E_INVALID_ARGUMENT, "source->blocks[1]");
     host.sizes[1] = 0;

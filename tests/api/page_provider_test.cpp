@@ -228,7 +228,7 @@ TEST_CASE("a misaligned address is refused and given back") {
         pages.misaligned_by = by;
         const Outcome outcome = open_with(pages.provider());
         CHECK(outcome.status == INLAY_E_INVALID_ARGUMENT);
-        CHECK_THAT(outcome.sentence, Catch::Contains("options->pages->reserve") && Catch::Contains("4096"));
+        CHECK_THAT(outcome.sentence, Catch::Contains("page provider: reserve") && Catch::Contains("4096"));
         CHECK(pages.n_reserved() == 0);
         CHECK(pages.n_releases == 0);
     }

@@ -100,7 +100,8 @@ TEST_CASE("one session's error stays its own") {
     step.run();
     CHECK(step.statuses == std::vector<int32_t>{INLAY_E_STATE, INLAY_OK, INLAY_E_BUSY});
     CHECK(inlay_error_code(step.errors[0]) == INLAY_E_STATE);
-    CHECK(std::string(inlay_error_message(step.errors[0])).find("empty") != std::string::npos);
+    CHECK_THAT(inlay_error_message(step.errors[0]), Catch::Contains("sessions[0]") && Catch::Contains("empty"));
+    CHECK_THAT(inlay_error_message(step.errors[2]), Catch::Contains("sessions[2]"));
     CHECK(step.errors[1] == nullptr);
     CHECK(step.chunks[1].n_tokens == 1);
     CHECK(step.chunks[0].n_tokens == 0);
@@ -193,6 +194,11 @@ TEST_CASE("inlay_step refuses arguments that it can not use") {
     refused("chunks is NULL", handles, nullptr, sizeof(inlay_chunk), statuses);
     refused("chunk_size", handles, chunks, 4, statuses);
     refused("chunk_size", handles, chunks, 33, statuses);
+    const Outcome too_many = outcome_of([&](inlay_error** error) {
+        return inlay_step(handles, SIZE_MAX, chunks, sizeof(inlay_chunk), statuses, nullptr, error);
+    });
+    CHECK(too_many.status == INLAY_E_INVALID_ARGUMENT);
+    CHECK_THAT(too_many.sentence, Catch::Contains("n_sessions"));
     refused("statuses is NULL", handles, chunks, sizeof(inlay_chunk), nullptr);
     CHECK(statuses[0] == 0);
     CHECK(length_of(session.get()) == 1);
