@@ -1,8 +1,11 @@
 // Sessions through the contract: what a call returns, what it leaves behind.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
 #include "model_path.h"
+#include "tests/npy.h"
+#include "tests/temporary_directory.h"
 
 using namespace inlay::test;
 
@@ -46,6 +49,77 @@ TEST_CASE("next delivers tokens until the limit and then the same end again") {
 
     append(session.get(), {5});
     CHECK(run(session.get()).size() == 3);
+}
+
+TEST_CASE("a token that ends the text ends it, is not part of it, and may be ignored") {
+    const CachePtr plain_cache = create_cache(open_tiny().get());
+    const SessionPtr plain = create_session(plain_cache.get());
+    set_limit(plain.get(), 10);
+    append(plain.get(), kPrompt);
+    const std::vector<int32_t> tokens = run(plain.get());
+    const auto end = static_cast<size_t>(std::find(tokens.begin(), tokens.end(), tokens[5]) - tokens.begin());
+
+    // The same model, whose end-of-sequence token is the one that it generates there.
+    std::string model = read_file(tiny_model());
+    const std::string key = "tokenizer.ggml.eos_token_id";
+    const size_t value = model.find(key) + key.size() + sizeof(uint32_t);  // behind the type
+    std::memcpy(model.data() + value, &tokens[5], sizeof tokens[5]);
+    const TemporaryDirectory directory;
+    const std::string path = directory.write("ends.gguf", model);
+    inlay_engine* raw = nullptr;
+    REQUIRE(inlay_engine_open(path.c_str(), SIZE_MAX, nullptr, &raw, nullptr) == INLAY_OK);
+    const EnginePtr engine(raw);
+    CHECK(inlay_token_is_end(engine.get(), tokens[5]) == 1);
+    const CachePtr cache = create_cache(engine.get());
+    const SessionPtr session = create_session(cache.get());
+    append(session.get(), kPrompt);
+    inlay_chunk chunk = empty_chunk();
+    for (size_t i = 0; i < end; ++i) {
+        REQUIRE(inlay_session_next(session.get(), &chunk, nullptr) == INLAY_OK);
+        CHECK(chunk.tokens[0] == tokens[i]);
+    }
+    for (int again = 0; again < 2; ++again) {
+        REQUIRE(inlay_session_next(session.get(), &chunk, nullptr) == INLAY_END);
+        CHECK(chunk.finish_reason == INLAY_FINISH_STOP);
+        CHECK(chunk.n_tokens == 0);
+    }
+    CHECK(length_of(session.get()) == kPrompt.size() + end);
+
+    const SessionPtr ignoring = create_session(cache.get());
+    set_limit(ignoring.get(), 10);
+    append(ignoring.get(), kPrompt);
+    CHECK(run(ignoring.get()) == tokens);
+}
+
+TEST_CASE("after LENGTH a larger limit lets the text go on") {
+    const EnginePtr engine = open_tiny();
+    const CachePtr cache = create_cache(engine.get());
+    const SessionPtr session = create_session(cache.get());
+    const SessionPtr whole = create_session(cache.get());
+    set_limit(whole.get(), 12);
+    append(whole.get(), kPrompt);
+    const std::vector<int32_t> expected = run(whole.get());
+    set_limit(session.get(), 4);
+    append(session.get(), kPrompt);
+    std::vector<int32_t> tokens = run(session.get());
+    CHECK(tokens.size() == 4);
+    set_limit(session.get(), 8);
+    for (int32_t token : run(session.get())) tokens.push_back(token);
+    CHECK(tokens == expected);
+}
+
+TEST_CASE("a prompt that fills the context ends at once") {
+    const EnginePtr engine = open_tiny();
+    const CachePtr cache = create_cache(engine.get());
+    const SessionPtr session = create_session(cache.get(), 7);
+    append(session.get(), kPrompt);
+    inlay_chunk chunk = empty_chunk();
+    REQUIRE(inlay_session_next(session.get(), &chunk, nullptr) == INLAY_END);
+    CHECK(chunk.finish_reason == INLAY_FINISH_LENGTH);
+    inlay_session_stats stats{};
+    stats.struct_size = sizeof stats;
+    REQUIRE(inlay_session_get_stats(session.get(), &stats, nullptr) == INLAY_OK);
+    CHECK(stats.n_computed_tokens == 0);
 }
 
 TEST_CASE("a prompt longer than a step returns MORE between steps") {
