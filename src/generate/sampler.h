@@ -31,12 +31,16 @@ private:
         float weight;  // its logit, later exp((logit - best) / temperature)
     };
 
+    void list_candidates(std::span<const float> logits);
     void keep_top_k(uint32_t k);
     void weigh(float temperature);
     void keep_likely(float top_p, float min_p);
-    int32_t draw(uint64_t seed, uint64_t position) const;
+    int32_t draw(uint64_t seed, uint64_t position);
+    const Candidate& ranked(size_t rank);
 
-    std::vector<Candidate> candidates_;  // best first from keep_top_k on; memory kept between calls
+    std::vector<Candidate> candidates_;  // memory kept between calls
+    size_t n_ranked_ = 0;                // of them, the first ones are the best, best first
+    double total_ = 0;                   // of their weights
 };
 
 }  // namespace inlay

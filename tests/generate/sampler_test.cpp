@@ -1,12 +1,15 @@
 #include "generate/sampler.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <random>
 #include <vector>
 
 #include "generate/philox.h"
+#include "kernels/reference/exp.h"
 
 using namespace inlay;
 
@@ -95,6 +98,62 @@ TEST_CASE("a draw depends on seed and position alone") {
     for (uint64_t position = 0; position < 50; ++position)
         n_equal += one.sample(logits, options, position) == forward[position];
     CHECK(n_equal < 5);
+}
+
+// What the sampler does, said plainly: all candidates sorted, then cut, then drawn.
+int32_t plain_sample(const std::vector<float>& logits, const SamplingOptions& options, uint64_t position) {
+    struct Candidate {
+        size_t token;
+        float weight;
+    };
+    std::vector<Candidate> all;
+    for (size_t i = 0; i < logits.size(); ++i) all.push_back({i, logits[i]});
+    const auto sort = [&] {
+        std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.weight > b.weight; });
+    };
+    if (options.top_k > 0) {
+        sort();
+        all.resize(std::min<size_t>(all.size(), options.top_k));
+    }
+    const float best = *std::max_element(logits.begin(), logits.end());
+    double total = 0;
+    for (Candidate& candidate : all) {
+        candidate.weight = kernels::reference_exp((candidate.weight - best) / options.temperature);
+        total += static_cast<double>(candidate.weight);
+    }
+    sort();
+    if (options.top_p < 1 || options.min_p > 0) {
+        double sum = 0;
+        size_t n = 0;
+        while (n < all.size() &&
+               (n == 0 || (sum < static_cast<double>(options.top_p) * total && all[n].weight >= options.min_p)))
+            sum += static_cast<double>(all[n++].weight);
+        all.resize(n);
+        total = sum;
+    }
+    double rest = uniform(philox(options.seed, position)) * total;
+    for (const Candidate& candidate : all)
+        if ((rest -= static_cast<double>(candidate.weight)) < 0) return static_cast<int32_t>(candidate.token);
+    return static_cast<int32_t>(all.front().token);
+}
+
+TEST_CASE("ranks that are found as they are needed are those of a whole sort") {
+    std::mt19937 random(5);
+    Sampler sampler;
+    for (const float spread : {0.0f, 0.5f, 3.0f, 12.0f}) {
+        std::vector<float> logits(20000);
+        for (float& logit : logits) logit = spread * std::normal_distribution<float>()(random);
+        SamplingOptions options[5];
+        for (SamplingOptions& each : options) each = at_temperature(1);
+        options[1].temperature = 0.3f;
+        options[2].top_p = 0.9f;
+        options[3].min_p = 0.05f;
+        options[3].top_p = 0.99f;
+        options[4].top_k = 700;
+        for (const SamplingOptions& each : options)
+            for (uint64_t position = 0; position < 30; ++position)
+                REQUIRE(sampler.sample(logits, each, position) == plain_sample(logits, each, position));
+    }
 }
 
 TEST_CASE("infinite logits are certain") {
