@@ -67,6 +67,9 @@ struct Kernels {
     void (*gelu_multiply)(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols, float* out,
                           size_t out_stride);
 
+    // out[i] = exp((x[i] - largest) / temperature) over [n]; `largest` is finite and none of x is above it.
+    void (*softmax_weights)(const float* x, size_t n, float largest, float temperature, float* out);
+
     // cos and sin of float(position) * inverse_frequency[i], times magnitude: out is [2, n_pairs] (all cos, then all
     // sin).
     void (*rope_angles)(uint32_t position, const float* inverse_frequency, float magnitude, size_t n_pairs, float* out);

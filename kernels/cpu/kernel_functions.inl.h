@@ -26,6 +26,7 @@ void silu_multiply(const float* gate, const float* up, size_t stride, size_t n_r
                    size_t out_stride);
 void gelu_multiply(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols, float* out,
                    size_t out_stride);
+void softmax_weights(const float* x, size_t n, float largest, float temperature, float* out);
 void rope_rotate(float* x, size_t n_heads, size_t head_dim, const float* angles, size_t n_pairs, bool interleaved);
 
 void store_keys(const float* k, size_t head_dim, KvType type, size_t slot, std::byte* keys);

@@ -10,6 +10,7 @@ constinit const Kernels kTable = {
     .rms_norm = rms_norm,
     .silu_multiply = silu_multiply,
     .gelu_multiply = gelu_multiply,
+    .softmax_weights = softmax_weights,
     .rope_angles = reference_rope_angles,
     .rope_rotate = rope_rotate,
     .multiply_quantized = multiply_quantized,

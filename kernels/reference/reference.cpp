@@ -14,6 +14,7 @@ const Kernels& reference() {
         .rms_norm = reference_rms_norm,
         .silu_multiply = reference_silu_multiply,
         .gelu_multiply = reference_gelu_multiply,
+        .softmax_weights = reference_softmax_weights,
         .rope_angles = reference_rope_angles,
         .rope_rotate = reference_rope_rotate,
         .multiply_quantized = reference_multiply_quantized,

@@ -12,6 +12,7 @@ void reference_silu_multiply(const float* gate, const float* up, size_t stride, 
                              float* out, size_t out_stride);
 void reference_gelu_multiply(const float* gate, const float* up, size_t stride, size_t n_rows, size_t n_cols,
                              float* out, size_t out_stride);
+void reference_softmax_weights(const float* x, size_t n, float largest, float temperature, float* out);
 // Every table uses this one: it is called once per row, not per head.
 void reference_rope_angles(uint32_t position, const float* inverse_frequency, float magnitude, size_t n_pairs,
                            float* out);

@@ -18,7 +18,8 @@ Session::Call::Call(Session& session) : session_(session) {
 Session::Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens, uint64_t cache_salt)
     : cache_(std::move(cache)),
       context_tokens_(context_tokens != 0 ? context_tokens : cache_->engine().spec().context_tokens),
-      sequence_(cache_->cache(), cache_salt) {}
+      sequence_(cache_->cache(), cache_salt),
+      sampler_(engine().kernels()) {}
 
 void Session::check_room(size_t n_tokens) const {
     const size_t length = sequence_.tokens().size();

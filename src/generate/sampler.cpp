@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "generate/philox.h"
-#include "kernels/reference/exp.h"
 
 namespace inlay {
 namespace {
@@ -33,39 +32,45 @@ constexpr size_t kPortionGrowth = 8;
 }  // namespace
 
 int32_t Sampler::sample(std::span<const float> logits, const SamplingOptions& options, uint64_t position) {
-    if (options.temperature == 0 || options.top_k == 1) return most_likely(logits);
-    list_candidates(logits);
-    if (candidates_.empty()) return kNoToken;
-    keep_top_k(options.top_k);
-    weigh(options.temperature);
+    const int32_t best = most_likely(logits);
+    if (options.temperature == 0 || options.top_k == 1 || best == kNoToken) return best;
+    const float largest = logits[static_cast<size_t>(best)];
+    if (largest == INFINITY) return best;
+    if (options.top_k != 0 && options.top_k < logits.size())
+        weigh_top_k(logits, options.top_k, largest, options.temperature);
+    else
+        weigh_all(logits, largest, options.temperature);
+    total_ = 0;
+    for (const Candidate& candidate : candidates_) total_ += static_cast<double>(candidate.weight);
     keep_likely(options.top_p, options.min_p);
     return draw(options.seed, position);
 }
 
-void Sampler::list_candidates(std::span<const float> logits) {
+// What has no weight, as NaN and -inf, is no candidate.
+void Sampler::weigh_all(std::span<const float> logits, float largest, float temperature) {
+    weights_.resize(logits.size());
+    kernels_.softmax_weights(logits.data(), logits.size(), largest, temperature, weights_.data());
+    candidates_.clear();
+    candidates_.reserve(logits.size());
+    for (size_t i = 0; i < logits.size(); ++i)
+        if (weights_[i] > 0) candidates_.push_back({static_cast<int32_t>(i), weights_[i]});
+    n_ranked_ = 0;
+}
+
+// Ranked by logits, which differ where weights do not any more.
+void Sampler::weigh_top_k(std::span<const float> logits, uint32_t k, float largest, float temperature) {
     candidates_.clear();
     candidates_.reserve(logits.size());
     for (size_t i = 0; i < logits.size(); ++i)
         if (logits[i] > -INFINITY) candidates_.push_back({static_cast<int32_t>(i), logits[i]});
-    n_ranked_ = 0;
-}
-
-void Sampler::keep_top_k(uint32_t k) {
-    if (k == 0 || k >= candidates_.size()) return;
-    std::partial_sort(candidates_.begin(), candidates_.begin() + k, candidates_.end(), kBetter);
-    candidates_.resize(k);
-    n_ranked_ = k;
-}
-
-// Sums in the order of the candidates, which depends on the logits alone.
-void Sampler::weigh(float temperature) {
-    const float best = std::min_element(candidates_.begin(), candidates_.end(), kBetter)->weight;
-    total_ = 0;
-    for (Candidate& candidate : candidates_) {
-        candidate.weight =
-            best == candidate.weight ? 1.0f : kernels::reference_exp((candidate.weight - best) / temperature);
-        total_ += static_cast<double>(candidate.weight);
-    }
+    n_ranked_ = std::min<size_t>(k, candidates_.size());
+    std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(n_ranked_), candidates_.end(),
+                      kBetter);
+    candidates_.resize(n_ranked_);
+    weights_.resize(n_ranked_);
+    for (size_t i = 0; i < n_ranked_; ++i) weights_[i] = candidates_[i].weight;
+    kernels_.softmax_weights(weights_.data(), n_ranked_, largest, temperature, weights_.data());
+    for (size_t i = 0; i < n_ranked_; ++i) candidates_[i].weight = weights_[i];
 }
 
 void Sampler::keep_likely(float top_p, float min_p) {

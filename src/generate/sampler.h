@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "kernels/kernels.h"
+
 namespace inlay {
 
 struct SamplingOptions {
@@ -19,6 +21,8 @@ struct SamplingOptions {
 
 class Sampler {
 public:
+    explicit Sampler(const kernels::Kernels& kernels) : kernels_(kernels) {}
+
     static constexpr int32_t kNoToken = -1;
 
     // `position` is that of the token to be chosen. logits: [n_vocabulary]; NaN counts as impossible. kNoToken when
@@ -28,16 +32,17 @@ public:
 private:
     struct Candidate {
         int32_t token;
-        float weight;  // its logit, later exp((logit - best) / temperature)
+        float weight;  // exp((logit - largest) / temperature)
     };
 
-    void list_candidates(std::span<const float> logits);
-    void keep_top_k(uint32_t k);
-    void weigh(float temperature);
+    void weigh_all(std::span<const float> logits, float largest, float temperature);
+    void weigh_top_k(std::span<const float> logits, uint32_t k, float largest, float temperature);
     void keep_likely(float top_p, float min_p);
     int32_t draw(uint64_t seed, uint64_t position);
     const Candidate& ranked(size_t rank);
 
+    const kernels::Kernels& kernels_;
+    std::vector<float> weights_;
     std::vector<Candidate> candidates_;  // memory kept between calls
     size_t n_ranked_ = 0;                // of them, the first ones are the best, best first
     double total_ = 0;                   // of their weights

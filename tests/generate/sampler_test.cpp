@@ -21,7 +21,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 // How often each token is drawn at 20,000 positions.
 std::map<int32_t, double> frequencies(std::vector<float> logits, const SamplingOptions& options) {
     constexpr int kDraws = 20000;
-    Sampler sampler;
+    Sampler sampler(kernels::portable());
     std::map<int32_t, double> result;
     for (uint64_t position = 0; position < kDraws; ++position)
         result[sampler.sample(logits, options, position)] += 1.0 / kDraws;
@@ -47,7 +47,7 @@ TEST_CASE("philox gives the published numbers") {
 }
 
 TEST_CASE("temperature 0 takes the most likely token, the lowest id among equals") {
-    Sampler sampler;
+    Sampler sampler(kernels::portable());
     CHECK(sampler.sample(std::vector<float>{1, 3, 2, 3}, {}, 0) == 1);
     CHECK(sampler.sample(std::vector<float>{kNaN, -kInfinity, -5, kNaN}, {}, 0) == 2);
     CHECK(sampler.sample(std::vector<float>{kNaN, kNaN}, {}, 0) == Sampler::kNoToken);
@@ -87,8 +87,8 @@ TEST_CASE("top-k, top-p and min-p keep what they say") {
 
 TEST_CASE("a draw depends on seed and position alone") {
     const std::vector<float> logits(1000, 0.0f);
-    Sampler one;
-    Sampler other;
+    Sampler one(kernels::portable());
+    Sampler other(kernels::portable());
     SamplingOptions options = at_temperature(1);
     std::vector<int32_t> forward;
     for (uint64_t position = 0; position < 50; ++position) forward.push_back(one.sample(logits, options, position));
@@ -139,7 +139,7 @@ int32_t plain_sample(const std::vector<float>& logits, const SamplingOptions& op
 
 TEST_CASE("ranks that are found as they are needed are those of a whole sort") {
     std::mt19937 random(5);
-    Sampler sampler;
+    Sampler sampler(kernels::portable());
     for (const float spread : {0.0f, 0.5f, 3.0f, 12.0f}) {
         std::vector<float> logits(20000);
         for (float& logit : logits) logit = spread * std::normal_distribution<float>()(random);
@@ -157,6 +157,6 @@ TEST_CASE("ranks that are found as they are needed are those of a whole sort") {
 }
 
 TEST_CASE("infinite logits are certain") {
-    Sampler sampler;
+    Sampler sampler(kernels::portable());
     CHECK(sampler.sample(std::vector<float>{0, kInfinity, 0}, at_temperature(1), 3) == 1);
 }

@@ -140,6 +140,21 @@ TEST_CASE("rms_norm is a norm") {
     }
 }
 
+TEST_CASE("softmax_weights equal their definition") {
+    for (size_t n : {size_t{1}, size_t{15}, size_t{16}, size_t{33}, size_t{5000}}) {
+        std::vector<float> x(n), expected(n), actual(n + 1, 7.0f);
+        for (size_t i = 0; i < n; ++i) x[i] = 3.5f - static_cast<float>((i * 7919) % 9001) / 40;
+        for (float temperature : {1.0f, 0.7f, 2.3f}) {
+            reference().softmax_weights(x.data(), n, 3.5f, temperature, expected.data());
+            for (const Kernels* kernels : fast_kernels()) {
+                kernels->softmax_weights(x.data(), n, 3.5f, temperature, actual.data());
+                CHECK(first_difference(expected, {actual.begin(), actual.end() - 1}) == n);
+                CHECK(actual[n] == 7.0f);
+            }
+        }
+    }
+}
+
 TEST_CASE("silu_multiply and gelu_multiply equal their definitions") {
     std::mt19937 generator(4);
     for (const auto function : {&Kernels::silu_multiply, &Kernels::gelu_multiply})

@@ -9,3 +9,4 @@
 #include "kernels/cpu/rms_norm.inl.h"
 #include "kernels/cpu/rope.inl.h"
 #include "kernels/cpu/silu_multiply.inl.h"
+#include "kernels/cpu/softmax_weights.inl.h"
