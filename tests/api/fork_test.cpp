@@ -1,11 +1,6 @@
 // Forks, pins and trimming as a host sees them.
-#include <unistd.h>
-
-#include <cmath>
-#include <fstream>
-#include <thread>
-
 #include "model_path.h"
+#include "resident_memory.h"
 #include "sanitized.h"
 
 using namespace inlay::test;
@@ -57,13 +52,6 @@ void sample_with(const SessionPtr& session, uint64_t seed) {
     options.temperature = 1;
     options.seed = seed;
     REQUIRE(inlay_session_set_generation(session.get(), &options, nullptr) == INLAY_OK);
-}
-
-uint64_t resident_bytes() {
-    std::ifstream statm("/proc/self/statm");
-    uint64_t size = 0, resident = 0;
-    statm >> size >> resident;
-    return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "model_path.h"
+#include "resident_memory.h"
 #include "sanitized.h"
 
 using namespace inlay::test;
@@ -73,13 +73,6 @@ double processor_seconds() {
         return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
     };
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-uint64_t resident_bytes() {
-    std::ifstream statm("/proc/self/statm");
-    uint64_t size = 0, resident = 0;
-    statm >> size >> resident;
-    return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
