@@ -81,8 +81,10 @@ bool Cache::brings_next_block(const Sequence& computing, size_t n_tokens, const 
         return false;
     const size_t end = (index + 1) * kBlockTokens;
     if (computing.n_computed_ + n_tokens < end || waiting.tokens_.size() <= end) return false;
-    const auto block_of = [&](const Sequence& sequence) { return sequence.tokens_.begin() + (end - kBlockTokens); };
-    return std::equal(block_of(waiting), block_of(waiting) + kBlockTokens, block_of(computing));
+    const auto block_of = [&](const Sequence& sequence) {
+        return std::span(sequence.tokens_).subspan(end - kBlockTokens, kBlockTokens);
+    };
+    return std::ranges::equal(block_of(waiting), block_of(computing));
 }
 
 BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens) {

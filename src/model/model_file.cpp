@@ -28,9 +28,9 @@ ModelFile ModelFile::open(ModelSource& source) {
     const std::shared_ptr<const ByteSource> first = source.open_first();
     ModelFile file{naming(source, 0, 1, [&] { return GgufFile::read(*first); }), first, 1};
     file.n_parts = naming(source, 0, 1, [&] {
-        const uint32_t n_parts = n_parts_of(file.head);
-        source.check_count(n_parts);
-        return n_parts;
+        const uint32_t count = n_parts_of(file.head);
+        source.check_count(count);
+        return count;
     });
     if (file.n_parts == 1) return file;
 
@@ -40,9 +40,9 @@ ModelFile ModelFile::open(ModelSource& source) {
     for (uint32_t i = 1; i < file.n_parts; ++i) {
         parts.push_back(source.open_part(i, file.n_parts));
         heads.push_back(naming(source, i, file.n_parts, [&] {
-            GgufFile head = GgufFile::read(*parts.back());
-            check_part(head, i, file.n_parts);
-            return head;
+            GgufFile part = GgufFile::read(*parts.back());
+            check_part(part, i, file.n_parts);
+            return part;
         }));
     }
     const auto joined = std::make_shared<const JoinedSource>(std::move(parts));
