@@ -18,9 +18,7 @@ int32_t inlay_session_create(const inlay_cache* cache, const inlay_session_optio
         require(session, "session");
         const auto shared = require(cache, "cache").share("cache");
         const inlay_session_options theirs = read_struct(options, "options");
-        if (theirs.context_tokens > INT32_MAX)
-            invalid("options->context_tokens is " + std::to_string(theirs.context_tokens) + ", above " +
-                    std::to_string(INT32_MAX));
+        check_at_most(theirs.context_tokens, INT32_MAX, "options->context_tokens");
         *session = new inlay_session(std::make_shared<Session>(shared, theirs.context_tokens, theirs.cache_salt));
         return INLAY_OK;
     });

@@ -159,12 +159,12 @@ void Cache::release(Sequence& sequence) noexcept {
 
 void Cache::clear() noexcept {
     const std::lock_guard lock(mutex_);
-    while (queue_.size() != 0) evict_oldest();
+    evict_all();
 }
 
 void Cache::trim() noexcept {
     const std::lock_guard lock(mutex_);
-    while (queue_.size() != 0) evict_oldest();
+    evict_all();
     pool_.trim();
 }
 
@@ -219,7 +219,7 @@ void Cache::make_top_block_writable(Sequence& sequence) noexcept {
 // Nobody else holds these blocks, so nobody holds a descendant of their node: with the cached blocks gone too it is a
 // leaf, and its blocks can leave the index.
 void Cache::take_sole_blocks_out(Sequence& sequence) noexcept {
-    while (queue_.size() != 0) evict_oldest();
+    evict_all();
     for (const BlockTable& table : sequence.tables_) {
         const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
         if (is_writable(block) || pool_.ref_count(block) != 1) continue;
@@ -283,6 +283,10 @@ void Cache::evict_oldest() noexcept {
         ++n_evicted_blocks_;
     }
     index_.prune(node);
+}
+
+void Cache::evict_all() noexcept {
+    while (queue_.size() != 0) evict_oldest();
 }
 
 }  // namespace inlay

@@ -148,6 +148,7 @@ private:
     void acquire(BlockId block) noexcept;
     void let_go(BlockId block) noexcept;
     void evict_oldest() noexcept;
+    void evict_all() noexcept;
 
     void check_sequence(const Sequence& sequence) const;
     void check_blocks() const;

@@ -52,7 +52,7 @@ EngineCache::EngineCache(std::shared_ptr<const Engine> engine, const KvLayout& l
 EngineCache::Pin EngineCache::pin(std::span<const int32_t> tokens, uint64_t cache_salt) const {
     auto sequence = std::make_unique<Sequence>(cache_, cache_salt);
     cache_.append(*sequence, tokens);
-    cache_.append(*sequence, std::span<const int32_t>(tokens).last(1));  // the last token of all is never taken over
+    cache_.append(*sequence, tokens.last(1));  // the last token of all is never taken over
     cache_.adopt_prefix(*sequence);
     const uint64_t n_tokens = sequence->n_computed();
     const std::lock_guard lock(pins_mutex_);

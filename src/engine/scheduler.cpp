@@ -171,15 +171,14 @@ void Scheduler::finish_step() noexcept {
     // A thread that was served asks again itself, for its other sessions too.
     std::erase_if(queue_, [&](StepRequest* request) {
         if (!request->call->was_served) return false;
-        request->seat->is_waiting = false;
-        if (--request->call->n_open == 0) request->call->woken.notify_one();
+        close(*request);
         return true;
     });
 }
 
 void Scheduler::close(StepRequest& request) noexcept {
     request.seat->is_waiting = false;
-    request.seat->passed_over = false;
+    if (request.outcome != StepOutcome::kNotServed) request.seat->passed_over = false;
     if (--request.call->n_open == 0) request.call->woken.notify_one();
 }
 

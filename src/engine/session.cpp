@@ -29,6 +29,12 @@ void Session::check_room(size_t n_tokens) const {
                                               std::to_string(n_tokens) + " more");
 }
 
+void Session::check_within(uint64_t n_tokens) const {
+    if (n_tokens > sequence_.tokens().size())
+        throw Error(INLAY_E_INVALID_ARGUMENT, "n_tokens is " + std::to_string(n_tokens) + " but the session has " +
+                                                  std::to_string(sequence_.tokens().size()) + " tokens");
+}
+
 void Session::sequence_changed() {
     length_.store(sequence_.tokens().size(), std::memory_order_relaxed);
 }
@@ -51,9 +57,7 @@ void Session::append(std::span<const int32_t> tokens) {
 }
 
 void Session::truncate(uint64_t n_tokens) {
-    if (n_tokens > sequence_.tokens().size())
-        throw Error(INLAY_E_INVALID_ARGUMENT, "n_tokens is " + std::to_string(n_tokens) + " but the session has " +
-                                                  std::to_string(sequence_.tokens().size()) + " tokens");
+    check_within(n_tokens);
     cache().truncate(sequence_, n_tokens);
     highest_computed_ = std::min(highest_computed_, n_tokens);  // other tokens may follow
     start_text();
@@ -70,16 +74,13 @@ void Session::set_generation(const GenerationOptions& options) {
 }
 
 std::shared_ptr<Session> Session::fork(uint64_t n_tokens) {
-    const size_t length = sequence_.tokens().size();
-    if (n_tokens > length)
-        throw Error(INLAY_E_INVALID_ARGUMENT, "n_tokens is " + std::to_string(n_tokens) + " but the session has " +
-                                                  std::to_string(length) + " tokens");
+    check_within(n_tokens);
     auto child = std::make_shared<Session>(cache_, context_tokens_, sequence_.extra_key());
     cache().fork(sequence_, child->sequence_, n_tokens);
     child->generation_ = generation_;
     child->highest_computed_ = std::min(highest_computed_, n_tokens);
     child->sequence_changed();
-    if (n_tokens < length) return child;
+    if (n_tokens < sequence_.tokens().size()) return child;
     child->text_ = text_;
     child->n_new_tokens_ = n_new_tokens_;
     child->finish_ = finish_;

@@ -74,9 +74,7 @@ public:
     // as before on a failure.
     bool forward(std::span<const int32_t> tokens, size_t logits_from);
     // [n_rows, n_vocabulary] of the last forward or next; empty when there are none.
-    std::span<const float> logits() const {
-        return n_logit_rows_ == 0 ? std::span<const float>() : std::span(*logits_).first(n_logit_floats());
-    }
+    std::span<const float> logits() const { return std::span(*logits_).first(n_logit_rows_ * engine().n_vocabulary()); }
 
     std::span<const int32_t> tokens() const { return sequence_.tokens(); }
 
@@ -108,11 +106,11 @@ private:
     size_t n_pending() const { return sequence_.tokens().size() - sequence_.n_computed(); }
     bool has_next_logits() const { return n_logit_rows_ > 0 && logits_end_ == sequence_.tokens().size(); }
 
-    size_t n_logit_floats() const { return n_logit_rows_ * engine().n_vocabulary(); }
     bool is_full() const { return sequence_.tokens().size() >= context_tokens_; }
     bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
     void check_room(size_t n_tokens) const;
+    void check_within(uint64_t n_tokens) const;
     void undo_append(size_t n_tokens);
     void sequence_changed();
     void start_text();

@@ -99,6 +99,9 @@ bool StepBatch::compute_next_layer() noexcept {
 
 std::span<StepRequest* const> StepBatch::drop_cancelled() noexcept {
     leaving_.clear();
+    if (std::none_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.request->is_cancelled(); }))
+        return leaving_;
     kept_rows_.clear();
     uint32_t row = 0;
     for (const Entry& entry : entries_) {
@@ -110,13 +113,11 @@ std::span<StepRequest* const> StepBatch::drop_cancelled() noexcept {
         }
         row += entry.n_tokens;
     }
-    if (leaving_.empty()) return leaving_;
     std::erase_if(entries_, [](const Entry& entry) { return entry.request->outcome == StepOutcome::kCancelled; });
-    const bool begun = next_layer_ != 0;
     list_rows();
     if (entries_.empty())
         next_layer_ = 0;
-    else if (begun)
+    else
         decoder_.keep_rows(kept_rows_, rows());
     return leaving_;
 }

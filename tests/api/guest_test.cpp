@@ -124,12 +124,7 @@ TEST_CASE("memory stays flat over a hundred lives of an engine") {
 }
 
 TEST_CASE("an engine that is not asked takes no processor time") {
-    inlay_engine_options options{};
-    options.struct_size = sizeof options;
-    options.n_threads = 4;
-    inlay_engine* raw = nullptr;
-    REQUIRE(inlay_engine_open(tiny_model().c_str(), SIZE_MAX, &options, &raw, nullptr) == INLAY_OK);
-    const EnginePtr engine(raw);
+    const EnginePtr engine = open_tiny(0, 4);
     const CachePtr cache = create_cache(engine.get());
     const SessionPtr session = create_session(cache.get());
     append(session.get(), std::vector<int32_t>(100, 5));
