@@ -390,6 +390,22 @@ INLAY_API int32_t inlay_token_is_end(const inlay_engine* engine, int32_t token);
 #define INLAY_KV_F32 1
 #define INLAY_KV_F16 2
 
+/* inlay_cache_options.when_full: what becomes of a session for which the cache has no room */
+#define INLAY_WHEN_FULL_FAIL 0 /* INLAY_E_CACHE_FULL at once, with nothing changed */
+/*
+ * It waits until others give room back, first come, first served, and can be cancelled. Sessions that have room go on.
+ * inlay_session_next and inlay_step return INLAY_MORE after a tenth of a second of waiting, so that the thread can do
+ * something about it; the session keeps its place in the line. Where all wait for each other's blocks, the youngest
+ * give theirs up as with PREEMPT.
+ */
+#define INLAY_WHEN_FULL_WAIT 1
+/*
+ * Others lose their blocks: sessions whose text has ended first, by how long ago it began, then those whose text began
+ * last. What they lost is computed again when they go on; their tokens are the same. A session waits, as with WAIT, for
+ * those whose text began before its own, and for pins.
+ */
+#define INLAY_WHEN_FULL_PREEMPT 2
+
 typedef struct inlay_cache_options {
     uint32_t struct_size;
     uint32_t flags;     /* INLAY_CACHE_* */
@@ -397,6 +413,8 @@ typedef struct inlay_cache_options {
                          * model's context, at most 1 GiB */
     int32_t key_type;   /* INLAY_KV_* */
     int32_t value_type; /* INLAY_KV_* */
+    int32_t when_full;  /* INLAY_WHEN_FULL_* */
+    uint32_t reserved;  /* zero */
 } inlay_cache_options;
 
 INLAY_API int32_t inlay_cache_options_init(inlay_cache_options* options, uint32_t struct_size);
@@ -428,12 +446,14 @@ typedef struct inlay_cache_stats {
     uint64_t n_used_blocks;   /* held by sessions; shared ones count once */
     uint64_t n_cached_blocks; /* held by no session, kept to be found again, given up when room is needed */
     uint64_t n_free_blocks;
-    uint64_t n_shared_blocks;  /* held by more than one session */
-    uint64_t used_bytes;       /* bytes of the used blocks */
-    uint64_t table_bytes;      /* bytes of block tables and prefix nodes, beside the budget */
-    uint64_t n_prefix_hits;    /* times that a session took over computed tokens */
-    uint64_t n_reused_tokens;  /* tokens that were not computed again */
-    uint64_t n_evicted_blocks; /* cached blocks given up so far */
+    uint64_t n_shared_blocks;   /* held by more than one session */
+    uint64_t used_bytes;        /* bytes of the used blocks */
+    uint64_t table_bytes;       /* bytes of block tables and prefix nodes, beside the budget */
+    uint64_t n_prefix_hits;     /* times that a session took over computed tokens */
+    uint64_t n_reused_tokens;   /* tokens that were not computed again */
+    uint64_t n_evicted_blocks;  /* cached blocks given up so far */
+    uint64_t n_promised_blocks; /* that sessions may still take for what they were promised: no other can have them */
+    uint64_t n_preemptions;     /* times that a session lost its blocks to another */
 } inlay_cache_stats;
 
 /* Fills `stats`, whose struct_size the caller set. Any thread. */
@@ -469,6 +489,9 @@ typedef struct inlay_session_options {
                               * is allowed */
     uint64_t cache_salt;     /* only sessions with the same salt share what they computed: keeps users of one cache from
                               * telling, by its speed, what others wrote */
+    uint64_t reserve_tokens; /* tokens of each text, beyond its prompt, for which the cache has to have room before the
+                              * text begins; it keeps that room until the text ends, is cancelled or is changed by the
+                              * host. So a text of that length is never stopped by a full cache. 0: none is kept */
 } inlay_session_options;
 
 INLAY_API int32_t inlay_session_options_init(inlay_session_options* options, uint32_t struct_size);
@@ -566,14 +589,15 @@ typedef struct inlay_chunk {
  * sessions of one engine at the same time are computed together, a step holds at most max_step_tokens tokens, and no
  * session's tokens depend on the others'.
  * INLAY_OK: the chunk holds a token. INLAY_MORE: the chunk is empty, call again: a part of the prompt is computed, or
- * another session is computing the same tokens and this one waits to take them over.
+ * another session is computing the same tokens and this one waits to take them over, or the cache has no room for it
+ * yet (inlay_cache_options.when_full).
  * INLAY_END: the text has ended; the chunk says why and holds the last token, if one came with the end (finish reason
  * LENGTH), and the rest of the text. Calling again gives INLAY_END and an empty chunk until something is appended. A
  * token that ends the text is not part of the sequence. A prompt that fills the context ends at once with LENGTH and is
  * not computed. `chunk` (struct_size set) is filled; its pointers are valid until the next call on the session other
  * than inlay_session_cancel, _length and _get_stats. INLAY_E_STATE when the sequence is empty; INLAY_E_CACHE_FULL when
- * the cache has no room for the step: release or truncate something and call again; INLAY_E_FORMAT when the model
- * computes no numbers.
+ * the cache has no room for what is to be computed and reserve_tokens, and does not wait for it, or never could have:
+ * release or truncate something and call again; INLAY_E_FORMAT when the model computes no numbers.
  */
 INLAY_API int32_t inlay_session_next(inlay_session* session, inlay_chunk* chunk, inlay_error** error);
 
@@ -615,7 +639,8 @@ INLAY_API void inlay_session_cancel(const inlay_session* session);
  * Appends `tokens` [n_tokens] and computes them at once, and the logits of rows logits_from to n_tokens - 1 (row i
  * predicts what follows tokens[i]); logits_from = n_tokens asks for none. Tokens that wait to be computed, as appended
  * ones and the last that inlay_session_next delivered, are computed in the same step: all together at most
- * max_step_tokens, else INLAY_E_STATE. On an error the sequence is as before.
+ * max_step_tokens, else INLAY_E_STATE. What was computed before and went to another session is computed again first.
+ * Waits for room as long as it takes where the cache's when_full says so. On an error the sequence is as before.
  */
 INLAY_API int32_t inlay_session_forward(inlay_session* session, const int32_t* tokens, size_t n_tokens,
                                         size_t logits_from, inlay_error** error);

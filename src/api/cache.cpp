@@ -10,6 +10,7 @@ using namespace inlay::api;
 using inlay::CacheOptions;
 using inlay::EngineCache;
 using inlay::KvLayout;
+using inlay::WhenFull;
 
 namespace {
 
@@ -18,12 +19,27 @@ KvLayout layout_for(const inlay::Engine& engine, const inlay_cache_options& opti
                                kv_type(options.value_type, "options->value_type"));
 }
 
+WhenFull when_full(int32_t value) {
+    switch (value) {
+        case INLAY_WHEN_FULL_FAIL:
+            return WhenFull::kFail;
+        case INLAY_WHEN_FULL_WAIT:
+            return WhenFull::kWait;
+        case INLAY_WHEN_FULL_PREEMPT:
+            return WhenFull::kPreempt;
+        default:
+            invalid("options->when_full is " + std::to_string(value) + ", which is none of INLAY_WHEN_FULL_*");
+    }
+}
+
 CacheOptions cache_options(const inlay_cache_options& options) {
     check_flags(options.flags, INLAY_CACHE_NO_REUSE | INLAY_CACHE_COMMIT_NOW, "options->flags");
+    check_reserved(options.reserved, "options->reserved");
     CacheOptions ours;
     ours.budget_bytes = options.bytes;
     ours.no_reuse = (options.flags & INLAY_CACHE_NO_REUSE) != 0;
     ours.commit_now = (options.flags & INLAY_CACHE_COMMIT_NOW) != 0;
+    ours.when_full = when_full(options.when_full);
     return ours;
 }
 
@@ -87,6 +103,8 @@ int32_t inlay_cache_get_stats(const inlay_cache* cache, inlay_cache_stats* stats
         ours.n_prefix_hits = theirs.n_prefix_hits;
         ours.n_reused_tokens = theirs.n_reused_tokens;
         ours.n_evicted_blocks = theirs.n_evicted_blocks;
+        ours.n_promised_blocks = theirs.n_promised_blocks;
+        ours.n_preemptions = theirs.n_preemptions;
         write_struct(ours, stats);
         return INLAY_OK;
     });

@@ -6,6 +6,7 @@
 
 using namespace inlay::api;
 using inlay::Session;
+using inlay::SessionOptions;
 
 int32_t inlay_session_options_init(inlay_session_options* options, uint32_t struct_size) {
     return init_struct(options, struct_size);
@@ -19,7 +20,10 @@ int32_t inlay_session_create(const inlay_cache* cache, const inlay_session_optio
         const auto shared = require(cache, "cache").share("cache");
         const inlay_session_options theirs = read_struct(options, "options");
         check_at_most(theirs.context_tokens, INT32_MAX, "options->context_tokens");
-        *session = new inlay_session(std::make_shared<Session>(shared, theirs.context_tokens, theirs.cache_salt));
+        *session = new inlay_session(
+            std::make_shared<Session>(shared, SessionOptions{.context_tokens = theirs.context_tokens,
+                                                             .cache_salt = theirs.cache_salt,
+                                                             .reserve_tokens = theirs.reserve_tokens}));
         return INLAY_OK;
     });
 }

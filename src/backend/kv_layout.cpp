@@ -25,14 +25,16 @@ size_t plane_bytes(uint32_t dim, KvType type) {
 
 }  // namespace
 
-uint64_t KvLayout::blocks_for(uint64_t n_tokens, uint64_t max_step_tokens) const {
+uint64_t KvGroup::most_blocks(uint64_t n_tokens, uint64_t max_step_tokens) const {
     const uint64_t all = n_tokens / kBlockTokens + (n_tokens % kBlockTokens != 0);
+    // A window and a step that both begin and end inside blocks.
+    const uint64_t in_window = (window + std::min(max_step_tokens, n_tokens)) / kBlockTokens + 2;
+    return window == 0 ? all : std::min(all, in_window);
+}
+
+uint64_t KvLayout::blocks_for(uint64_t n_tokens, uint64_t max_step_tokens) const {
     uint64_t total = 0;
-    for (const KvGroup& group : groups) {
-        // A window and a step that both begin and end inside blocks.
-        const uint64_t in_window = (group.window + std::min(max_step_tokens, n_tokens)) / kBlockTokens + 2;
-        total += group.window == 0 ? all : std::min(all, in_window);
-    }
+    for (const KvGroup& group : groups) total += group.most_blocks(n_tokens, max_step_tokens);
     return total;
 }
 

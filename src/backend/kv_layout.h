@@ -44,6 +44,9 @@ struct KvGroup {
     // First block that is kept when `n_computed` tokens are there: what the last of them saw, so that it can be
     // computed again when its logits are wanted once more.
     size_t first_kept_block(size_t n_computed) const { return n_computed == 0 ? 0 : first_seen_block(n_computed - 1); }
+    // Most blocks that a sequence of `n_tokens` tokens holds at a time when no step computes more than
+    // `max_step_tokens`.
+    uint64_t most_blocks(uint64_t n_tokens, uint64_t max_step_tokens) const;
 };
 
 struct KvLayout {
@@ -71,8 +74,7 @@ struct KvLayout {
 
     // Bytes that one more token takes while it is inside every window.
     size_t bytes_per_token() const { return page_bytes / kBlockTokens * groups.size(); }
-    // Most blocks that one sequence of `n_tokens` tokens holds at a time when no step computes more than
-    // `max_step_tokens`.
+    // The same of all groups together.
     uint64_t blocks_for(uint64_t n_tokens, uint64_t max_step_tokens) const;
 };
 

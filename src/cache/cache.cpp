@@ -1,7 +1,6 @@
 #include "cache/cache.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -22,6 +21,8 @@ uint64_t checked_budget(const KvLayout& layout, uint64_t budget_bytes) {
 Cache::Cache(KvLayout layout, std::shared_ptr<PageProvider> provider, const CacheOptions& options)
     : layout_(std::move(layout)),
       no_reuse_(options.no_reuse),
+      when_full_(options.when_full),
+      max_step_tokens_(options.max_step_tokens),
       budget_bytes_(checked_budget(layout_, options.budget_bytes)),
       pool_(std::move(provider), options.budget_bytes, layout_.page_bytes, options.commit_now),
       index_(layout_.groups.size(), pool_.n_blocks(), options.prefix_hash),
@@ -36,6 +37,7 @@ void Cache::enter(Sequence& sequence) noexcept {
 
 void Cache::leave(Sequence& sequence) noexcept {
     const std::lock_guard lock(mutex_);
+    set_promise(sequence, 0);
     rewind(sequence, 0);
     (sequence.previous_ ? sequence.previous_->next_ : sequences_) = sequence.next_;
     if (sequence.next_) sequence.next_->previous_ = sequence.previous_;
@@ -68,9 +70,21 @@ size_t Cache::adopt_prefix(Sequence& sequence) {
     for (BlockTable& table : sequence.tables_) table.reserve(blocks_of(n_usable));
     give_back_from(sequence, old_length);
     settle(sequence, node, length, n_usable);
+    if (pool_.n_free() + pool_.n_cached() < n_promised_blocks_ - sequence.n_promised_blocks_) {
+        rewind(sequence, n_before);
+        return 0;
+    }
     ++n_prefix_hits_;
     n_reused_tokens_ += n_usable - n_before;
     return n_usable - n_before;
+}
+
+void Cache::undo_adoption(Sequence& sequence, size_t n_tokens) noexcept {
+    if (n_tokens == 0) return;
+    const std::lock_guard lock(mutex_);
+    rewind(sequence, sequence.n_computed_ - n_tokens);
+    --n_prefix_hits_;
+    n_reused_tokens_ -= n_tokens;
 }
 
 bool Cache::brings_next_block(const Sequence& computing, size_t n_tokens, const Sequence& waiting) const {
@@ -87,44 +101,6 @@ bool Cache::brings_next_block(const Sequence& computing, size_t n_tokens, const 
     return std::ranges::equal(block_of(waiting), block_of(computing));
 }
 
-BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens) {
-    const std::lock_guard lock(mutex_);
-    const size_t n_computed = sequence.n_computed_;
-    if (n_tokens > sequence.tokens_.size() - n_computed) {
-        throw Error(INLAY_E_INTERNAL, "cache: prepare for tokens that the sequence does not have");
-    }
-    const size_t end = std::max(n_computed + n_tokens, sequence.prepared_end_);
-    const size_t old_size = sequence.n_blocks();
-    const size_t new_size = std::max(blocks_of(end), old_size);
-    const TopBlock top = n_tokens == 0 ? TopBlock{} : top_block(sequence);
-
-    BlockNeed need{(new_size - old_size) * n_groups() + top.n_copies, pool_.n_free() + pool_.n_cached()};
-    // A sequence that just fits must be able to go on after it was cut back: without room for a copy, its own block is
-    // taken out of the index. Only then, because that costs the block's findability.
-    const bool without_copies = !need && top.n_sole > 0;
-    if (without_copies) need.n_needed -= top.n_sole;
-    if (!need) return need;
-
-    for (BlockTable& table : sequence.tables_) table.reserve(new_size);
-    if (!no_reuse_) {
-        index_.reserve(index_.n_nodes() + n_promised_nodes_ - promised_nodes(n_computed, sequence.prepared_end_) +
-                       promised_nodes(n_computed, end));
-    }
-
-    if (without_copies) take_sole_blocks_out(sequence);
-    while (pool_.n_free() < need.n_needed) evict_oldest();
-    if (n_tokens != 0) make_top_block_writable(sequence);
-    for (BlockTable& table : sequence.tables_) {
-        table.extend(new_size);
-        for (size_t i = old_size; i < new_size; ++i) {
-            const BlockId block = pool_.take();
-            table.set(i, block, pool_.page(block));
-        }
-    }
-    set_progress(sequence, n_computed, end);
-    return need;
-}
-
 void Cache::commit(Sequence& sequence, size_t n_tokens) {
     const std::lock_guard lock(mutex_);
     if (n_tokens > sequence.prepared_end_ - sequence.n_computed_) {
@@ -138,11 +114,13 @@ void Cache::commit(Sequence& sequence, size_t n_tokens) {
     }
     set_progress(sequence, n_computed, sequence.prepared_end_);
     leave_windows(sequence);
+    set_promise(sequence, sequence.promised_end_);
 }
 
 void Cache::truncate(Sequence& sequence, size_t n_tokens) noexcept {
     const std::lock_guard lock(mutex_);
     if (n_tokens >= sequence.tokens_.size()) return;
+    set_promise(sequence, 0);
     rewind(sequence, n_tokens);
     sequence.tokens_.resize(n_tokens);
 }
@@ -154,6 +132,7 @@ void Cache::forget_from(Sequence& sequence, size_t n_computed) noexcept {
 
 void Cache::release(Sequence& sequence) noexcept {
     const std::lock_guard lock(mutex_);
+    set_promise(sequence, 0);
     rewind(sequence, 0);
 }
 
@@ -186,47 +165,9 @@ CacheStats Cache::stats() const {
     stats.n_prefix_hits = n_prefix_hits_;
     stats.n_reused_tokens = n_reused_tokens_;
     stats.n_evicted_blocks = n_evicted_blocks_;
+    stats.n_promised_blocks = n_promised_blocks_;
+    stats.n_preemptions = n_preemptions_;
     return stats;
-}
-
-// Counts what a step writes into first: with a partial block, positions of it that were computed must stay as they are
-// for everybody else.
-Cache::TopBlock Cache::top_block(const Sequence& sequence) const {
-    TopBlock top;
-    if (sequence.n_computed_ % kBlockTokens == 0) return top;
-    for (const BlockTable& table : sequence.tables_) {
-        const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
-        if (is_writable(block)) continue;
-        ++top.n_copies;
-        top.n_sole += pool_.ref_count(block) == 1;
-    }
-    return top;
-}
-
-void Cache::make_top_block_writable(Sequence& sequence) noexcept {
-    if (sequence.n_computed_ % kBlockTokens == 0) return;
-    const size_t index = sequence.n_computed_ / kBlockTokens;
-    for (BlockTable& table : sequence.tables_) {
-        const BlockId shared = table.block(index);
-        if (is_writable(shared)) continue;
-        const BlockId own = pool_.take();
-        std::memcpy(pool_.page(own), pool_.page(shared), layout_.page_bytes);
-        table.set(index, own, pool_.page(own));
-        let_go(shared);
-    }
-}
-
-// Nobody else holds these blocks, so nobody holds a descendant of their node: with the cached blocks gone too it is a
-// leaf, and its blocks can leave the index.
-void Cache::take_sole_blocks_out(Sequence& sequence) noexcept {
-    evict_all();
-    for (const BlockTable& table : sequence.tables_) {
-        const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
-        if (is_writable(block) || pool_.ref_count(block) != 1) continue;
-        const NodePlace node = index_.node_of(block);
-        index_.detach(block);
-        index_.prune(node);
-    }
 }
 
 void Cache::index_block(Sequence& sequence, size_t index) noexcept {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "backend/kv_layout.h"
 #include "cache/block_pool.h"
@@ -26,10 +27,19 @@
 
 namespace inlay {
 
+// What becomes of a sequence that finds no room.
+enum class WhenFull : uint8_t {
+    kFail,
+    kWait,    // until others give their blocks back
+    kPreempt  // others lose theirs: those without a turn first, then the youngest; or it waits, being the youngest
+};
+
 struct CacheOptions {
     uint64_t budget_bytes = 0;
     bool no_reuse = false;    // sequences share nothing
     bool commit_now = false;  // memory is taken at creation
+    WhenFull when_full = WhenFull::kFail;
+    uint64_t max_step_tokens = 512;  // most tokens of one prepare, as far as promises look ahead
     PrefixHash prefix_hash = &hash_prefix;
 };
 
@@ -46,13 +56,24 @@ struct CacheStats {
     uint64_t n_prefix_hits = 0;
     uint64_t n_reused_tokens = 0;
     uint64_t n_evicted_blocks = 0;
+    uint64_t n_promised_blocks = 0;
+    uint64_t n_preemptions = 0;
 };
 
-// Blocks that a sequence needs for its next step, and those it could get. True when there are enough.
+// Blocks that a sequence needs for its next step and what it is to be promised, and those it could get. True when there
+// are enough.
 struct BlockNeed {
     uint64_t n_needed = 0;
-    uint64_t n_available = 0;  // free, or cached and so to be had
+    uint64_t n_available = 0;  // free, or cached and so to be had, and promised to nobody else
+    bool may_come = false;     // not now, but it is worth waiting
     explicit operator bool() const { return n_needed <= n_available; }
+};
+
+// What is asked for beside the step itself.
+struct RoomTerms {
+    size_t promised_end = 0;  // all tokens up to here shall find their blocks, whoever comes meanwhile
+    // Nobody has run for a while: sequences that wait yield to older ones, and those that do not ask to anyone.
+    bool is_stalled = false;
 };
 
 // Every public function takes the cache's mutex: any thread, one at a time for each sequence. A function that throws
@@ -70,8 +91,11 @@ public:
     void append(Sequence& sequence, std::span<const int32_t> tokens);
 
     // Takes over what is cached of the tokens to be computed, by whole blocks and never the last token, whose logits
-    // are wanted. Returns how many tokens need not be computed. A prepared range is given up if there are any.
+    // are wanted. Returns how many tokens need not be computed. A prepared range is given up if there are any. Takes
+    // nothing that was promised to others.
     size_t adopt_prefix(Sequence& sequence);
+    // As before adopt_prefix, which has just returned `n_tokens`.
+    void undo_adoption(Sequence& sequence, size_t n_tokens) noexcept;
 
     // Whether adopt_prefix will give `waiting` its next block once the next `n_tokens` tokens of `computing` are
     // committed.
@@ -83,8 +107,17 @@ public:
     void fork(Sequence& parent, Sequence& child, size_t n_tokens);
 
     // Makes the next `n_tokens` tokens' positions writable: takes blocks, evicting cached ones where needed, and copies
-    // a partial block that others see. Changes nothing when there is not enough.
-    BlockNeed prepare(Sequence& sequence, size_t n_tokens);
+    // a partial block that others see. Promises the blocks up to terms.promised_end, until end_turn or release; with a
+    // fork, or once others share what would have left its windows, it may take more than that. Where there is not
+    // enough, other sequences may lose their blocks (WhenFull). All is counted first: changes nothing when it is not
+    // enough even then.
+    BlockNeed prepare(Sequence& sequence, size_t n_tokens, const RoomTerms& terms = {});
+    // The step for which the sequence was prepared does not come.
+    void abandon_step(Sequence& sequence) noexcept;
+    // The sequence asks for no more for now: its promise ends.
+    void end_turn(Sequence& sequence) noexcept;
+    // Whether the sequence was given room in this turn, and still has it.
+    bool has_room(const Sequence& sequence) const;
 
     // A step has computed the next `n_tokens` tokens, which were prepared. Blocks that became full are indexed, or
     // dropped for the equal block that is indexed already; blocks that left their window are let go.
@@ -118,6 +151,11 @@ private:
         size_t n_sole = 0;    // of them, those that are only indexed: they could leave the index instead
     };
 
+    struct KeptBlocks {
+        uint64_t n_in_all = 0;
+        uint64_t n_for_each = 0;  // of them, for each sequence that has room, beside what it was promised
+    };
+
     void enter(Sequence& sequence) noexcept;
     void leave(Sequence& sequence) noexcept;
 
@@ -131,6 +169,17 @@ private:
     size_t path_length(const Sequence& sequence) const;
     bool is_writable(BlockId block) const;
     TopBlock top_block(const Sequence& sequence) const;
+
+    uint64_t blocks_to_come(const BlockTable& table, const KvGroup& group, size_t end) const;
+    uint64_t total_need(const Sequence& sequence, size_t new_size, size_t promised_end) const;
+    KeptBlocks kept_from(const Sequence& asking, bool is_stalled) const;
+    bool could_ever_fit(const Sequence& sequence, size_t end, uint64_t n_needed) const;
+    void set_promise(Sequence& sequence, size_t end) noexcept;
+    void take_blocks(Sequence& sequence, size_t new_size) noexcept;
+
+    bool may_yield(const Sequence& victim, const Sequence& asking, bool is_stalled) const;
+    std::vector<Sequence*> victims_for(const Sequence& asking, uint64_t n_needed, bool is_stalled) const;
+    void preempt(Sequence& victim) noexcept;
 
     size_t usable_prefix(const Sequence& sequence, NodePlace node, size_t length, size_t n_tokens) const noexcept;
     void settle(Sequence& sequence, NodePlace node, size_t length, size_t n_computed) noexcept;
@@ -156,6 +205,8 @@ private:
 
     const KvLayout layout_;
     const bool no_reuse_;
+    const WhenFull when_full_;
+    const uint64_t max_step_tokens_;
     const uint64_t budget_bytes_;
     mutable std::mutex mutex_;
     BlockPool pool_;
@@ -166,6 +217,10 @@ private:
     uint64_t n_prefix_hits_ = 0;
     uint64_t n_reused_tokens_ = 0;
     uint64_t n_evicted_blocks_ = 0;
+    uint64_t n_promised_blocks_ = 0;  // to all sequences together
+    size_t n_with_room_ = 0;          // sequences that were given room in their turn
+    uint64_t n_turns_ = 0;
+    uint64_t n_preemptions_ = 0;
 };
 
 }  // namespace inlay

@@ -62,8 +62,12 @@ void Cache::check_sequence(const Sequence& sequence) const {
 void Cache::check_blocks() const {
     std::vector<uint32_t> holders(pool_.n_blocks(), 0);
     size_t n_promised = 0;
+    uint64_t n_promised_blocks = 0;
+    size_t n_with_room = 0;
     for (const Sequence* sequence = sequences_; sequence; sequence = sequence->next_) {
         n_promised += promised_nodes(sequence->n_computed_, sequence->prepared_end_);
+        n_promised_blocks += sequence->n_promised_blocks_;
+        n_with_room += sequence->promised_end_ != 0;
         for (const BlockTable& table : sequence->tables_) {
             for (size_t i = 0; i < table.size(); ++i) {
                 if (table.block(i) != kNoBlock) ++holders[table.block(i)];
@@ -71,6 +75,7 @@ void Cache::check_blocks() const {
         }
     }
     require(n_promised == n_promised_nodes_, "wrong count of promised nodes");
+    require(n_promised_blocks == n_promised_blocks_ && n_with_room == n_with_room_, "wrong count of promised blocks");
     require(no_reuse_ || index_.n_nodes() + n_promised <= index_.capacity(), "no room for promised nodes");
 
     for (BlockId block = 0; block < pool_.n_blocks(); ++block) {

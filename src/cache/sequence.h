@@ -1,7 +1,9 @@
 // The tokens and block tables of one session. Its state changes only through its cache; between two calls for it, its
-// owner reads it without a lock.
+// owner reads it without a lock. Only n_computed may change meanwhile, and only to less: its blocks may be taken for
+// another sequence, unless it is in a step.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,9 +18,9 @@ class Cache;
 
 class Sequence {
 public:
-    // `extra_key`: only sequences with the same one share blocks. The cache must outlive the sequence.
-    // Throws std::bad_alloc.
-    explicit Sequence(Cache& cache, uint64_t extra_key = 0);
+    // `extra_key`: only sequences with the same one share blocks. `keeps_blocks`: they are never taken for another
+    // sequence. The cache must outlive the sequence. Throws std::bad_alloc.
+    explicit Sequence(Cache& cache, uint64_t extra_key = 0, bool keeps_blocks = false);
     ~Sequence();
     Sequence(const Sequence&) = delete;
     Sequence& operator=(const Sequence&) = delete;
@@ -27,7 +29,7 @@ public:
     // All tokens, computed or not.
     std::span<const int32_t> tokens() const { return tokens_; }
     // Tokens whose keys and values are in blocks.
-    size_t n_computed() const { return n_computed_; }
+    size_t n_computed() const { return n_computed_.load(std::memory_order_relaxed); }
     // Logical blocks, prepared ones included.
     size_t n_blocks() const { return tables_[0].size(); }
     // [n_blocks()] pages of one KV group, null where a block left the window. Valid until the cache changes the
@@ -39,9 +41,15 @@ private:
 
     Cache& cache_;
     uint64_t extra_key_;
+    bool keeps_blocks_;
+    bool is_in_turn_ = false;  // from the first request for room until end_turn
+    bool waits_for_room_ = false;
+    uint64_t turn_ = 0;  // number of its last turn; the youngest has the highest
     std::vector<int32_t> tokens_;
-    size_t n_computed_ = 0;
-    size_t prepared_end_ = 0;         // positions from n_computed_ to here may be written and committed
+    std::atomic<size_t> n_computed_{0};
+    size_t prepared_end_ = 0;         // positions from n_computed_ to here may be written and committed: a step is on
+    size_t promised_end_ = 0;         // tokens up to here find their blocks when they come; 0: nothing is promised
+    uint64_t n_promised_blocks_ = 0;  // that this may still take
     NodePlace last_node_ = kNoNode;   // of the last full block; this sequence is one of its holders
     std::vector<BlockTable> tables_;  // [n_groups], equally long
     Sequence* previous_ = nullptr;    // the cache's list of its sequences

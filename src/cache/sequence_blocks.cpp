@@ -62,11 +62,12 @@ void Cache::fork(Sequence& parent, Sequence& child, size_t n_tokens) {
     child.last_node_ = parent.last_node_;
     set_progress(child, parent.n_computed_, parent.n_computed_);
     rewind(child, n_tokens);
+    set_promise(parent, parent.promised_end_);
 }
 
 void Cache::rewind(Sequence& sequence, size_t n_computed) noexcept {
     const size_t length = path_length(sequence);
-    const size_t n_wanted = std::min(n_computed, sequence.n_computed_);
+    const size_t n_wanted = std::min(n_computed, sequence.n_computed());
     settle(sequence, sequence.last_node_, length, usable_prefix(sequence, sequence.last_node_, length, n_wanted));
 }
 
@@ -81,6 +82,7 @@ void Cache::settle(Sequence& sequence, NodePlace node, size_t length, size_t n_c
     const NodePlace last_node = ancestor(node, length, n_computed / kBlockTokens);
     index_.move_holder(sequence.last_node_, last_node);
     sequence.last_node_ = last_node;
+    set_promise(sequence, sequence.promised_end_);
 }
 
 void Cache::take_from_path(Sequence& sequence, NodePlace node, size_t length, size_t n_computed) noexcept {

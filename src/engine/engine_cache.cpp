@@ -24,12 +24,13 @@ uint64_t machine_memory() {
     return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-CacheOptions with_budget(CacheOptions options, const KvLayout& layout, const Engine& engine) {
+CacheOptions for_engine(CacheOptions options, const KvLayout& layout, const Engine& engine) {
     if (options.budget_bytes == 0) options.budget_bytes = default_budget(layout, engine);
     // Address space for more could be had, but never filled.
     if (const uint64_t memory = machine_memory(); options.budget_bytes > memory)
         throw Error(INLAY_E_INVALID_ARGUMENT, "options->bytes is " + std::to_string(options.budget_bytes) +
                                                   " but the machine has " + std::to_string(memory));
+    options.max_step_tokens = engine.max_step_tokens();
     return options;
 }
 
@@ -47,10 +48,10 @@ uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_st
 }
 
 EngineCache::EngineCache(std::shared_ptr<const Engine> engine, const KvLayout& layout, const CacheOptions& options)
-    : engine_(std::move(engine)), cache_(layout, engine_->pages(), with_budget(options, layout, *engine_)) {}
+    : engine_(std::move(engine)), cache_(layout, engine_->pages(), for_engine(options, layout, *engine_)) {}
 
 EngineCache::Pin EngineCache::pin(std::span<const int32_t> tokens, uint64_t cache_salt) const {
-    auto sequence = std::make_unique<Sequence>(cache_, cache_salt);
+    auto sequence = std::make_unique<Sequence>(cache_, cache_salt, true);
     cache_.append(*sequence, tokens);
     cache_.append(*sequence, tokens.last(1));  // the last token of all is never taken over
     cache_.adopt_prefix(*sequence);

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct StepCall {
     bool leads = false;
     std::condition_variable woken;
 
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+
     bool is_over() const { return n_open == 0; }
 };
 
@@ -31,8 +34,8 @@ public:
     Scheduler(Decoder& decoder, uint32_t max_step_tokens) : max_step_tokens_(max_step_tokens), batch_(decoder) {}
 
     // Returns when one step with at least one of the requests is done, or none of them is left to do. Requests that
-    // the step had no room for, or a part of, say so. Each is of another session. Throws std::bad_alloc and has done
-    // nothing then.
+    // the step had no room for, or a part of, say so; so do those for which the cache has had none for a while, which
+    // keep their place in the line. Each is of another session. Throws std::bad_alloc and has done nothing then.
     void run(std::span<StepRequest> requests);
 
     // A session that will ask no more.
@@ -52,8 +55,13 @@ private:
 
     void gather(Lock& lock);
     size_t n_expected() const noexcept;
-    void reuse_prefixes() noexcept;
-    void admit_waiting();
+    void admit_waiting() noexcept;
+    bool stays_waiting(StepRequest& request, uint32_t& n_left, uint32_t n_singles) noexcept;
+    size_t reuse_prefix(StepRequest& request) noexcept;
+    bool waits_for_room(StepRequest& request) noexcept;
+    bool is_stalled() const noexcept;
+    bool is_behind_in_line(const StepRequest& request) const noexcept;
+    void wait_for_room(Lock& lock);
     uint32_t share_of(const StepRequest& request, uint32_t n_left, uint32_t n_singles) const noexcept;
     void drop_cancelled() noexcept;
     void finish_step() noexcept;
@@ -64,6 +72,7 @@ private:
     std::condition_variable arrived_;  // the leader gathers
     std::vector<StepRequest*> queue_;  // waiting, in the order of arrival
     std::vector<StepSeat*> recent_;    // seats that took part in one of the last two steps
+    std::vector<Cache*> full_caches_;  // that have a request waiting for room
     StepBatch batch_;                  // the leader's, without the mutex while a layer is computed
     bool is_led_ = false;              // some thread leads
     bool has_company_ = false;         // threads were seen to ask at the same time
@@ -71,6 +80,7 @@ private:
     std::atomic<uint64_t> n_steps_{0};
     Clock::time_point step_begin_;
     Clock::duration last_step_{};
+    std::optional<Clock::time_point> stalled_since_;  // requests wait for room, and no step can be made of others
 };
 
 }  // namespace inlay

@@ -9,23 +9,31 @@
 #include "base/float_environment.h"
 
 namespace inlay {
+namespace {
+
+SessionOptions with_context(SessionOptions options, const ModelSpec& spec) {
+    if (options.context_tokens == 0) options.context_tokens = spec.context_tokens;
+    return options;
+}
+
+}  // namespace
 
 Session::Call::Call(Session& session) : session_(session) {
     if (session_.in_call_.exchange(true, std::memory_order_acquire))
         throw Error(INLAY_E_BUSY, "the session is inside a call already, of another thread or of this one");
 }
 
-Session::Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens, uint64_t cache_salt)
+Session::Session(std::shared_ptr<const EngineCache> cache, const SessionOptions& options)
     : cache_(std::move(cache)),
-      context_tokens_(context_tokens != 0 ? context_tokens : cache_->engine().spec().context_tokens),
-      sequence_(cache_->cache(), cache_salt),
+      options_(with_context(options, cache_->engine().spec())),
+      sequence_(cache_->cache(), options.cache_salt),
       sampler_(engine().kernels()) {}
 
 void Session::check_room(size_t n_tokens) const {
     const size_t length = sequence_.tokens().size();
-    if (n_tokens > context_tokens_ - std::min<size_t>(length, context_tokens_))
-        throw Error(INLAY_E_CONTEXT_FULL, "the context of " + std::to_string(context_tokens_) + " tokens holds " +
-                                              std::to_string(length) + " and has no room for " +
+    if (n_tokens > options_.context_tokens - std::min<size_t>(length, options_.context_tokens))
+        throw Error(INLAY_E_CONTEXT_FULL, "the context of " + std::to_string(options_.context_tokens) +
+                                              " tokens holds " + std::to_string(length) + " and has no room for " +
                                               std::to_string(n_tokens) + " more");
 }
 
@@ -46,6 +54,7 @@ void Session::start_text() {
     n_new_tokens_ = 0;
     n_logit_rows_ = 0;
     text_ = Utf8Stream();
+    cache().end_turn(sequence_);
     sequence_changed();
 }
 
@@ -75,7 +84,7 @@ void Session::set_generation(const GenerationOptions& options) {
 
 std::shared_ptr<Session> Session::fork(uint64_t n_tokens) {
     check_within(n_tokens);
-    auto child = std::make_shared<Session>(cache_, context_tokens_, sequence_.extra_key());
+    auto child = std::make_shared<Session>(cache_, options_);
     cache().fork(sequence_, child->sequence_, n_tokens);
     child->generation_ = generation_;
     child->highest_computed_ = std::min(highest_computed_, n_tokens);
@@ -101,6 +110,14 @@ float* Session::room_for_logits(uint32_t n_rows) {
     return logits_->data();
 }
 
+// Where the text would end that was asked to be given room. The same in all steps of a text.
+uint64_t Session::promised_end() const {
+    const uint64_t n_left = options_.reserve_tokens - std::min(options_.reserve_tokens, n_new_tokens_);
+    const uint64_t length = sequence_.tokens().size();
+    return length +
+           std::min<uint64_t>(n_left, options_.context_tokens - std::min<uint64_t>(length, options_.context_tokens));
+}
+
 // All that waits, and the logits of its last rows.
 void Session::ask_for_pending(StepRequest& request, uint32_t n_logits) {
     request.logits = room_for_logits(n_logits);
@@ -108,7 +125,7 @@ void Session::ask_for_pending(StepRequest& request, uint32_t n_logits) {
     request.sequence = &sequence_;
     request.seat = &seat_;
     request.cancelled = &cancelled_;
-    request.n_tokens = static_cast<uint32_t>(n_pending());
+    request.promised_end = sequence_.tokens().size();
     request.n_logits = n_logits;
     asked_at_ = std::chrono::steady_clock::now();
 }
@@ -119,12 +136,12 @@ void Session::take_result(const StepRequest& request) {
     counters_.reused_tokens += request.n_reused;
     if (request.outcome == StepOutcome::kOutOfMemory) throw std::bad_alloc();
     if (request.outcome == StepOutcome::kCacheFull)
-        throw Error(INLAY_E_CACHE_FULL, "the step needs " + std::to_string(request.need.n_needed) +
+        throw Error(INLAY_E_CACHE_FULL, "the session needs " + std::to_string(request.need.n_needed) +
                                             " more blocks of the cache and " +
                                             std::to_string(request.need.n_available) + " are free or can be freed");
     if (request.outcome != StepOutcome::kDone) return;
 
-    const uint64_t end = sequence_.n_computed();
+    const uint64_t end = request.end;
     const uint64_t first = end - request.n_computed;
     ++counters_.steps;
     counters_.computed_tokens += request.n_computed;
@@ -143,6 +160,7 @@ bool Session::begin_next(StepRequest& request) {
     if (n_pending() == 0) cache().forget_from(sequence_, sequence_.tokens().size() - 1);
     ask_for_pending(request, 1);
     request.reuses_prefix = true;
+    request.promised_end = promised_end();
     return true;
 }
 
@@ -186,12 +204,14 @@ bool Session::ends_text(int32_t token) const {
 // Sticky until here: the next call goes on.
 NextOutcome Session::report_cancel(Chunk& chunk) {
     cancelled_.store(false, std::memory_order_relaxed);
+    cache().end_turn(sequence_);
     chunk.finish = FinishReason::kCancelled;
     return NextOutcome::kEnd;
 }
 
 NextOutcome Session::finish(FinishReason reason, Chunk& chunk) {
     finish_ = reason;
+    cache().end_turn(sequence_);
     text_.flush(chunk_text_);
     chunk.finish = reason;
     chunk.text = chunk_text_;
@@ -212,7 +232,8 @@ NextOutcome Session::deliver(int32_t token, Chunk& chunk) {
     ++counters_.generated_tokens;
     chunk.tokens = {&chunk_token_, 1};
     chunk.text = chunk_text_;
-    const bool at_limit = n_new_tokens_ == generation_.max_new_tokens || sequence_.tokens().size() >= context_tokens_;
+    const bool at_limit =
+        n_new_tokens_ == generation_.max_new_tokens || sequence_.tokens().size() >= options_.context_tokens;
     return at_limit ? finish(FinishReason::kLength, chunk) : NextOutcome::kChunk;
 }
 
@@ -223,10 +244,25 @@ void Session::undo_append(size_t n_tokens) {
 }
 
 bool Session::forward(std::span<const int32_t> tokens, size_t logits_from) {
-    if (n_pending() + tokens.size() > engine().max_step_tokens())
-        throw Error(INLAY_E_STATE, std::to_string(n_pending()) + " tokens wait to be computed: with n_tokens of " +
-                                       std::to_string(tokens.size()) + " they are more than a step's " +
-                                       std::to_string(engine().max_step_tokens()));
+    for (;;) {
+        // What others took is not what the host appended: it is computed again as by next, in as many steps as it
+        // takes.
+        const bool fits = n_pending() + tokens.size() <= engine().max_step_tokens();
+        if (!fits && n_lost() > 0) {
+            if (!compute_pending()) return false;
+            continue;
+        }
+        if (!fits)
+            throw Error(INLAY_E_STATE, std::to_string(n_pending()) + " tokens wait to be computed: with n_tokens of " +
+                                           std::to_string(tokens.size()) + " they are more than a step's " +
+                                           std::to_string(engine().max_step_tokens()));
+        const StepOutcome outcome = compute_in_one_step(tokens, logits_from);
+        if (outcome != StepOutcome::kNotServed) return outcome == StepOutcome::kDone;
+    }
+}
+
+// The sequence is as before unless it was done.
+StepOutcome Session::compute_in_one_step(std::span<const int32_t> tokens, size_t logits_from) {
     const size_t before = sequence_.tokens().size();
     const bool cancelled_before = is_cancelled();
     append(tokens);
@@ -241,9 +277,26 @@ bool Session::forward(std::span<const int32_t> tokens, size_t logits_from) {
         undo_append(before);
         throw;
     }
-    const bool done = request.outcome == StepOutcome::kDone;
-    if (!done) undo_append(before);
-    return done;
+    if (request.outcome == StepOutcome::kDone) return request.outcome;
+    const bool cancelled_meanwhile = request.outcome == StepOutcome::kNotServed && is_cancelled();
+    undo_append(before);
+    cancelled_.store(cancelled_meanwhile, std::memory_order_relaxed);
+    return request.outcome;
+}
+
+// Without logits. False when it was cancelled.
+bool Session::compute_pending() {
+    while (n_pending() > 0) {
+        StepRequest request;
+        ask_for_pending(request, 0);
+        request.reuses_prefix = true;
+        engine().scheduler().run({&request, 1});
+        take_result(request);
+        if (request.outcome != StepOutcome::kCancelled) continue;
+        cancelled_.store(false, std::memory_order_relaxed);
+        return false;
+    }
+    return true;
 }
 
 SessionStats Session::stats() const {

@@ -44,10 +44,15 @@ struct SessionStats {
     uint64_t generation_ns = 0;
 };
 
+struct SessionOptions {
+    uint32_t context_tokens = 0;  // 0: the model's
+    uint64_t cache_salt = 0;      // only sessions with the same one share what they computed
+    uint64_t reserve_tokens = 0;  // of a text, for which the cache keeps room when it begins
+};
+
 class Session final {
 public:
-    // context_tokens 0: the model's. Only sessions with the same `cache_salt` share what they computed.
-    Session(std::shared_ptr<const EngineCache> cache, uint32_t context_tokens, uint64_t cache_salt = 0);
+    Session(std::shared_ptr<const EngineCache> cache, const SessionOptions& options);
     ~Session() { engine().scheduler().leave(seat_); }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -104,16 +109,21 @@ private:
 
     Cache& cache() const { return cache_->cache(); }
     size_t n_pending() const { return sequence_.tokens().size() - sequence_.n_computed(); }
+    // Computed once, and then given up for another session or with a window.
+    size_t n_lost() const { return highest_computed_ - std::min<uint64_t>(highest_computed_, sequence_.n_computed()); }
     bool has_next_logits() const { return n_logit_rows_ > 0 && logits_end_ == sequence_.tokens().size(); }
 
-    bool is_full() const { return sequence_.tokens().size() >= context_tokens_; }
+    bool is_full() const { return sequence_.tokens().size() >= options_.context_tokens; }
     bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
     void check_room(size_t n_tokens) const;
     void check_within(uint64_t n_tokens) const;
     void undo_append(size_t n_tokens);
+    StepOutcome compute_in_one_step(std::span<const int32_t> tokens, size_t logits_from);
+    bool compute_pending();
     void sequence_changed();
     void start_text();
+    uint64_t promised_end() const;
     float* room_for_logits(uint32_t n_rows);
     void ask_for_pending(StepRequest& request, uint32_t n_logits);
     void take_result(const StepRequest& request);
@@ -124,7 +134,7 @@ private:
     NextOutcome deliver(int32_t token, Chunk& chunk);
 
     std::shared_ptr<const EngineCache> cache_;
-    uint32_t context_tokens_;
+    const SessionOptions options_;
     Sequence sequence_;
     StepSeat seat_;
 

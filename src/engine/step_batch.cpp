@@ -7,21 +7,23 @@
 
 namespace inlay {
 
-bool StepBatch::admit(StepRequest& request, uint32_t n_tokens) noexcept {
+StepBatch::Admission StepBatch::admit(StepRequest& request, uint32_t n_tokens, bool is_stalled) noexcept {
     try {
         reserve_for(request, n_tokens);
-        request.need = request.cache->prepare(*request.sequence, n_tokens);
+        request.need = request.cache->prepare(*request.sequence, n_tokens,
+                                              {.promised_end = request.promised_end, .is_stalled = is_stalled});
     } catch (const std::bad_alloc&) {
         request.outcome = StepOutcome::kOutOfMemory;
-        return false;
+        return Admission::kRefused;
     }
+    if (!request.need && request.need.may_come) return Admission::kWaits;
     if (!request.need) {
         request.outcome = StepOutcome::kCacheFull;
-        return false;
+        return Admission::kRefused;
     }
     entries_.push_back({&request, n_tokens});
     n_rows_ += n_tokens;
-    return true;
+    return Admission::kAdmitted;
 }
 
 // All memory that the step will take, so that nothing in it can fail.
@@ -107,6 +109,7 @@ std::span<StepRequest* const> StepBatch::drop_cancelled() noexcept {
     for (const Entry& entry : entries_) {
         if (entry.request->is_cancelled()) {
             entry.request->outcome = StepOutcome::kCancelled;
+            entry.request->cache->abandon_step(*entry.request->sequence);
             leaving_.push_back(entry.request);
         } else {
             for (uint32_t i = 0; i < entry.n_tokens; ++i) kept_rows_.push_back(row + i);
@@ -128,6 +131,7 @@ std::span<StepRequest* const> StepBatch::commit() noexcept {
         StepRequest& request = *entry.request;
         request.cache->commit(*request.sequence, entry.n_tokens);
         request.n_computed = entry.n_tokens;
+        request.end = request.sequence->n_computed();
         request.outcome = StepOutcome::kDone;
         leaving_.push_back(&request);
     }

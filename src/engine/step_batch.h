@@ -18,9 +18,14 @@ public:
     size_t size() const { return entries_.size(); }
     StepRequest& request(size_t i) const { return *entries_[i].request; }
 
-    // Adds the next n_tokens of a request: takes blocks for them and room in scratch memory. False when there is none;
-    // the request's outcome says what is missing, and the batch is as before.
-    bool admit(StepRequest& request, uint32_t n_tokens) noexcept;
+    enum class Admission : uint8_t {
+        kAdmitted,
+        kRefused,  // the request's outcome says what is missing
+        kWaits     // for room in the cache
+    };
+    // Adds the next n_tokens of a request: takes blocks for them and room in scratch memory. When there is none, the
+    // batch is as before. `is_stalled`: see RoomTerms.
+    Admission admit(StepRequest& request, uint32_t n_tokens, bool is_stalled) noexcept;
 
     // Whether the step computes the block that comes next in the request's sequence too.
     bool brings_next_block(const StepRequest& request) const;

@@ -75,14 +75,16 @@ FIELD(inlay_engine_info, weight_bytes, 72, 8);
 FIELD(inlay_engine_info, scratch_bytes, 80, 8);
 FIELD(inlay_engine_info, n_steps, 88, 8);
 
-STRUCT(inlay_cache_options, 24);
+STRUCT(inlay_cache_options, 32);
 FIELD(inlay_cache_options, struct_size, 0, 4);
 FIELD(inlay_cache_options, flags, 4, 4);
 FIELD(inlay_cache_options, bytes, 8, 8);
 FIELD(inlay_cache_options, key_type, 16, 4);
 FIELD(inlay_cache_options, value_type, 20, 4);
+FIELD(inlay_cache_options, when_full, 24, 4);
+FIELD(inlay_cache_options, reserved, 28, 4);
 
-STRUCT(inlay_cache_stats, 104);
+STRUCT(inlay_cache_stats, 120);
 FIELD(inlay_cache_stats, struct_size, 0, 4);
 FIELD(inlay_cache_stats, block_tokens, 4, 4);
 FIELD(inlay_cache_stats, budget_bytes, 8, 8);
@@ -97,11 +99,14 @@ FIELD(inlay_cache_stats, table_bytes, 72, 8);
 FIELD(inlay_cache_stats, n_prefix_hits, 80, 8);
 FIELD(inlay_cache_stats, n_reused_tokens, 88, 8);
 FIELD(inlay_cache_stats, n_evicted_blocks, 96, 8);
+FIELD(inlay_cache_stats, n_promised_blocks, 104, 8);
+FIELD(inlay_cache_stats, n_preemptions, 112, 8);
 
-STRUCT(inlay_session_options, 16);
+STRUCT(inlay_session_options, 24);
 FIELD(inlay_session_options, struct_size, 0, 4);
 FIELD(inlay_session_options, context_tokens, 4, 4);
 FIELD(inlay_session_options, cache_salt, 8, 8);
+FIELD(inlay_session_options, reserve_tokens, 16, 8);
 
 STRUCT(inlay_generation_options, 40);
 FIELD(inlay_generation_options, struct_size, 0, 4);

@@ -173,7 +173,7 @@ TEST_CASE("a full cache refuses a step and goes on when there is room") {
     const Outcome full =
         outcome_of([&](inlay_error** error) { return inlay_session_next(second.get(), &chunk, error); });
     CHECK(full.status == INLAY_E_CACHE_FULL);
-    CHECK(full.sentence == "the step needs 2 more blocks of the cache and 1 are free or can be freed");
+    CHECK(full.sentence == "the session needs 2 more blocks of the cache and 1 are free or can be freed");
     REQUIRE(inlay_session_reset(first.get(), nullptr) == INLAY_OK);
     CHECK(run(second.get()).size() == 1);
 }

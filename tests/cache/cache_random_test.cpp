@@ -75,7 +75,10 @@ private:
     void act(Player& player) {
         Sequence& sequence = *player.sequence;
         const size_t n_tokens = sequence.tokens().size();
-        switch (below(16)) {
+        switch (below(17)) {
+            case 10:
+                below(2) == 0 ? cache_.end_turn(sequence) : cache_.abandon_step(sequence);
+                break;
             case 0:
             case 1:
             case 2:
@@ -149,20 +152,30 @@ private:
     void step(Player& player) {
         Sequence& sequence = *player.sequence;
         const size_t n_reused = below(2) == 0 ? adopt(player) : 0;
+        if (n_reused > 0 && below(10) == 0) {
+            cache_.undo_adoption(sequence, n_reused);
+            return;
+        }
         const size_t n_waiting = sequence.tokens().size() - sequence.n_computed();
         CHECK((n_reused == 0 || n_waiting > 0));
         if (n_waiting == 0) return;
         const size_t n = 1 + below(std::min<size_t>(n_waiting, 60));
         const CacheStats before = cache_.stats();
-        const BlockNeed need = cache_.prepare(sequence, n);
+        const RoomTerms terms{.promised_end = below(2) == 0 ? sequence.n_computed() + below(120) : 0,
+                              .is_stalled = below(8) == 0};
+        const BlockNeed need = cache_.prepare(sequence, n, terms);
         if (!need) {
             ++n_refused_;
             const CacheStats after = cache_.stats();
             CHECK(before.n_used_blocks == after.n_used_blocks);
             CHECK(before.n_cached_blocks == after.n_cached_blocks);
-            CHECK(need.n_available == after.n_cached_blocks + after.n_free_blocks);
+            const uint64_t n_kept = after.n_promised_blocks + players_.size() * layout_.groups.size();
+            CHECK(need.n_available + n_kept >= after.n_cached_blocks + after.n_free_blocks);
+            CHECK(need.n_available <= after.n_cached_blocks + after.n_free_blocks);
+            CHECK(before.n_preemptions == after.n_preemptions);
             return;
         }
+        is_complete_ = is_complete_ && cache_.stats().n_preemptions == 0;
         if (below(10) == 0) return;  // a step that failed
         write(cache_.layout(), sequence, player.extra_key, n);
         cache_.commit(sequence, below(4) == 0 ? below(n + 1) : n);
@@ -189,10 +202,13 @@ TEST_CASE("random operations never show a sequence anything but its own prefix")
     const KvLayout layout = small_layout(windows);
     const bool no_reuse = GENERATE(false, true);
     const size_t blocks_a_group = GENERATE(as<size_t>{}, 6, 14, 60, 2000);
+    const WhenFull when_full = GENERATE(WhenFull::kFail, WhenFull::kWait, WhenFull::kPreempt);
 
     CacheOptions options;
     options.budget_bytes = layout.page_bytes * layout.groups.size() * blocks_a_group;
     options.no_reuse = no_reuse;
+    options.when_full = when_full;
+    options.max_step_tokens = 60;
     options.prefix_hash = blocks_a_group == 14 ? &hash_of_two_bits : &hash_prefix;
     Game game(layout, options, blocks_a_group < 2000, blocks_a_group * 1000 + windows.size());
     game.play(3000);
@@ -201,5 +217,8 @@ TEST_CASE("random operations never show a sequence anything but its own prefix")
         if (blocks_a_group < 2000) CHECK(game.stats().n_evicted_blocks > 0);
         if (blocks_a_group == 2000) CHECK(game.n_complete() > 20);
     }
-    if (blocks_a_group == 6) CHECK(game.n_refused() > 0);
+    if (blocks_a_group == 6) {
+        CHECK(game.n_refused() > 0);
+        CHECK((game.stats().n_preemptions > 0) == (when_full != WhenFull::kFail));
+    }
 }

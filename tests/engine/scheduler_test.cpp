@@ -1,7 +1,9 @@
 // One step for many: what leaves it when a session is cancelled, who takes over, who goes first.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
@@ -60,7 +62,6 @@ struct Asker {
         request.sequence = &sequence;
         request.seat = &seat;
         request.cancelled = &cancelled;
-        request.n_tokens = static_cast<uint32_t>(sequence.tokens().size() - sequence.n_computed());
         request.n_logits = 1;
         request.logits = logits.data();
         return request;
@@ -258,35 +259,69 @@ TEST_CASE("whoever a step had no room for is in the next one") {
         std::vector<std::unique_ptr<Asker>> askers;
         for (int32_t i = 0; i < 24; ++i) {
             askers.push_back(std::make_unique<Asker>(model));
-            askers.back()->append(std::vector<int32_t>(30, i));
+            askers.back()->append({i});
         }
         std::vector<size_t> n_served(24);
         for (int step = 0; step < 9; ++step) {
             std::vector<StepRequest> requests;
-            for (const auto& asker : askers) {
-                requests.push_back(asker->request());
-                requests.back().n_tokens = 1;
-            }
+            for (const auto& asker : askers) requests.push_back(asker->request());
             model.scheduler.run(requests);
-            for (size_t i = 0; i < 24; ++i) n_served[i] += requests[i].outcome == StepOutcome::kDone;
+            for (size_t i = 0; i < 24; ++i) {
+                if (requests[i].outcome != StepOutcome::kDone) continue;
+                ++n_served[i];
+                askers[i]->append({1});
+            }
         }
         CHECK(n_served == std::vector<size_t>(24, 3));
     }
     SECTION("tokens that must be in one step, beside a stream of single ones") {
         Asker whole(model), stream(model);
         whole.append(prompt_of(8, 1));
-        stream.append(prompt_of(10, 2));
+        stream.append({2});
         bool done = false;
         for (int step = 0; step < 2; ++step) {
             StepRequest requests[] = {whole.request(), stream.request()};
             requests[0].in_one_step = true;
-            requests[1].n_tokens = 1;
             model.scheduler.run(requests);
+            if (requests[1].outcome == StepOutcome::kDone) stream.append({3});
             done = requests[0].outcome == StepOutcome::kDone;
             CHECK((done ? requests[0].n_computed == 8 : requests[0].n_computed == 0));
         }
         CHECK(done);
     }
+}
+
+TEST_CASE("every session that wants a token runs within twice the steps that all need, prompts beside them or not") {
+    constexpr size_t kSessions = 100, kBatch = 16;
+    WatchedModel model(kBatch);
+    std::vector<std::unique_ptr<Asker>> askers;
+    std::mt19937 random(3);
+    for (size_t i = 0; i < kSessions; ++i) {
+        askers.push_back(std::make_unique<Asker>(model));
+        askers.back()->append({static_cast<int32_t>(i)});
+    }
+    std::vector<size_t> n_passed(kSessions, 0), n_steps_taken(kSessions, 0);
+    size_t longest = 0;
+    for (int step = 0; step < 400; ++step) {
+        std::vector<StepRequest> requests;
+        for (const auto& asker : askers) requests.push_back(asker->request());
+        std::shuffle(requests.begin(), requests.end(), random);
+        model.scheduler.run(requests);
+        for (const StepRequest& request : requests) {
+            const auto asker = std::find_if(askers.begin(), askers.end(),
+                                            [&](const auto& each) { return &each->sequence == request.sequence; });
+            const auto i = static_cast<size_t>(asker - askers.begin());
+            n_passed[i] = request.outcome == StepOutcome::kDone ? 0 : n_passed[i] + 1;
+            longest = std::max(longest, n_passed[i]);
+            if (request.outcome != StepOutcome::kDone) continue;
+            ++n_steps_taken[i];
+            if ((*asker)->sequence.n_computed() < (*asker)->sequence.tokens().size()) continue;
+            if ((*asker)->sequence.tokens().size() > 200) (*asker)->model.cache.truncate((*asker)->sequence, 1);
+            (*asker)->append(prompt_of(random() % 8 == 0 ? 1 + random() % 60 : 1, 5));
+        }
+    }
+    CHECK(longest < 2 * ((kSessions + kBatch - 1) / kBatch));
+    CHECK(*std::min_element(n_steps_taken.begin(), n_steps_taken.end()) > 40);
 }
 
 TEST_CASE("one session without room in its cache fails alone") {
@@ -300,7 +335,6 @@ TEST_CASE("one session without room in its cache fails alone") {
     StepRequest requests[] = {does_not.request(), fits.request()};
     requests[0].cache = &small;
     requests[0].sequence = &too_long;
-    requests[0].n_tokens = 17;
     model.scheduler.run(requests);
     CHECK(requests[0].outcome == StepOutcome::kCacheFull);
     CHECK(requests[0].need.n_needed == 2);

@@ -22,6 +22,7 @@ struct ModelOptions {
     uint32_t max_step_tokens = 512;
     uint64_t cache_bytes = uint64_t{64} << 20;
     bool no_reuse = true;
+    WhenFull when_full = WhenFull::kFail;
 };
 
 inline const kernels::Kernels& fastest_kernels() {
@@ -44,12 +45,13 @@ struct TestModel {
         CacheOptions cache_options;
         cache_options.budget_bytes = options.cache_bytes;
         cache_options.no_reuse = options.no_reuse;
+        cache_options.when_full = options.when_full;
         cache = std::make_shared<const EngineCache>(
             engine, kv_layout_of(engine->spec(), options.kv_type, options.kv_type), cache_options);
     }
 
     std::unique_ptr<Session> session(uint32_t context_tokens = 0) const {
-        return std::make_unique<Session>(cache, context_tokens);
+        return std::make_unique<Session>(cache, SessionOptions{.context_tokens = context_tokens});
     }
 };
 

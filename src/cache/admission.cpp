@@ -1,0 +1,233 @@
+// The part of Cache that gives a sequence room: counts what it needs and what there is, keeps what was promised to
+// others, and takes blocks from those that must yield.
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "base/error.h"
+#include "cache/cache.h"
+
+namespace inlay {
+
+// Blocks of one group that a sequence takes from now until it has `end` tokens, less those that it gives back on the
+// way: what leaves a window and is held by nobody else.
+uint64_t Cache::blocks_to_come(const BlockTable& table, const KvGroup& group, size_t end) const {
+    const size_t n_logical = blocks_of(end);
+    if (n_logical <= table.size()) return 0;
+    const uint64_t n_all = n_logical - table.size();
+    if (group.window == 0) return n_all;
+    uint64_t n_sole = 0;
+    for (size_t i = table.first(); i < table.size(); ++i) n_sole += pool_.ref_count(table.block(i)) == 1;
+    const uint64_t n_most = group.most_blocks(end, max_step_tokens_);
+    return std::min(n_all, n_most - std::min(n_most, n_sole));
+}
+
+// For a step after which there are `new_size` logical blocks, and for what is promised beyond it. Without copies.
+uint64_t Cache::total_need(const Sequence& sequence, size_t new_size, size_t promised_end) const {
+    uint64_t n_needed = 0;
+    for (size_t group = 0; group < n_groups(); ++group) {
+        const BlockTable& table = sequence.tables_[group];
+        n_needed +=
+            std::max<uint64_t>(new_size - table.size(), blocks_to_come(table, layout_.groups[group], promised_end));
+    }
+    return n_needed;
+}
+
+// Blocks that are to be had, but not by `asking`: what others were promised. And where who comes last is the first to
+// yield, it does not begin before those in their turn could go on for a block each: it would lose all it had computed
+// to the first of them, again and again.
+Cache::KeptBlocks Cache::kept_from(const Sequence& asking, bool is_stalled) const {
+    const bool begins = when_full_ == WhenFull::kPreempt && asking.promised_end_ == 0 && !is_stalled;
+    KeptBlocks kept;
+    kept.n_for_each = begins ? n_groups() : 0;
+    kept.n_in_all = n_promised_blocks_ - asking.n_promised_blocks_ + n_with_room_ * kept.n_for_each;
+    return kept;
+}
+
+// With the pool to itself.
+bool Cache::could_ever_fit(const Sequence& sequence, size_t end, uint64_t n_needed) const {
+    uint64_t n_held = 0;
+    for (const BlockTable& table : sequence.tables_) n_held += table.size() - table.first();
+    return std::min(n_held + n_needed, layout_.blocks_for(end, max_step_tokens_)) <= pool_.n_blocks();
+}
+
+void Cache::set_promise(Sequence& sequence, size_t end) noexcept {
+    n_promised_blocks_ -= sequence.n_promised_blocks_;
+    n_with_room_ += (end != 0) - (sequence.promised_end_ != 0);
+    sequence.promised_end_ = end;
+    sequence.n_promised_blocks_ = 0;
+    if (end > sequence.n_computed_) {
+        const bool is_prepared = sequence.prepared_end_ > sequence.n_computed_;
+        sequence.n_promised_blocks_ =
+            total_need(sequence, sequence.n_blocks(), end) + (is_prepared ? 0 : top_block(sequence).n_copies);
+    }
+    n_promised_blocks_ += sequence.n_promised_blocks_;
+}
+
+BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens, const RoomTerms& terms) {
+    const std::lock_guard lock(mutex_);
+    const size_t n_computed = sequence.n_computed_;
+    if (n_tokens > sequence.tokens_.size() - n_computed) {
+        throw Error(INLAY_E_INTERNAL, "cache: prepare for tokens that the sequence does not have");
+    }
+    if (!sequence.is_in_turn_) sequence.turn_ = ++n_turns_;
+    sequence.is_in_turn_ = true;
+
+    const size_t end = std::max(n_computed + n_tokens, sequence.prepared_end_);
+    const size_t new_size = std::max(blocks_of(end), sequence.n_blocks());
+    const TopBlock top = n_tokens == 0 ? TopBlock{} : top_block(sequence);
+    const KeptBlocks kept = kept_from(sequence, terms.is_stalled);
+    const uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
+    BlockNeed need{total_need(sequence, new_size, terms.promised_end) + top.n_copies,
+                   n_to_be_had - std::min(n_to_be_had, kept.n_in_all)};
+    // A sequence that just fits must be able to go on after it was cut back: without room for a copy, its own block is
+    // taken out of the index. Only then, because that costs the block's findability.
+    const bool without_copies = !need && top.n_sole > 0 && need.n_needed - top.n_sole <= need.n_available;
+    if (without_copies) need.n_needed -= top.n_sole;
+    std::vector<Sequence*> victims;
+    if (!need) {
+        victims = victims_for(sequence, need.n_needed, terms.is_stalled);
+        if (victims.empty()) {
+            need.may_come = when_full_ != WhenFull::kFail &&
+                            could_ever_fit(sequence, std::max(end, terms.promised_end), need.n_needed);
+            sequence.waits_for_room_ = need.may_come;
+            return need;
+        }
+    }
+
+    for (BlockTable& table : sequence.tables_) table.reserve(new_size);
+    if (!no_reuse_) {
+        index_.reserve(index_.n_nodes() + n_promised_nodes_ - promised_nodes(n_computed, sequence.prepared_end_) +
+                       promised_nodes(n_computed, end));
+    }
+
+    for (Sequence* victim : victims) preempt(*victim);
+    if (without_copies) take_sole_blocks_out(sequence);
+    const uint64_t n_taken = (new_size - sequence.n_blocks()) * n_groups() + top.n_copies;
+    while (pool_.n_free() < n_taken - (without_copies ? top.n_sole : 0)) evict_oldest();
+    if (n_tokens != 0) make_top_block_writable(sequence);
+    take_blocks(sequence, new_size);
+    set_progress(sequence, n_computed, end);
+    set_promise(sequence, std::max(end, terms.promised_end));
+    sequence.waits_for_room_ = false;
+    return {need.n_needed, std::max(need.n_needed, need.n_available)};
+}
+
+void Cache::take_blocks(Sequence& sequence, size_t new_size) noexcept {
+    const size_t old_size = sequence.n_blocks();
+    for (BlockTable& table : sequence.tables_) {
+        table.extend(new_size);
+        for (size_t i = old_size; i < new_size; ++i) {
+            const BlockId block = pool_.take();
+            table.set(i, block, pool_.page(block));
+        }
+    }
+}
+
+void Cache::abandon_step(Sequence& sequence) noexcept {
+    const std::lock_guard lock(mutex_);
+    rewind(sequence, sequence.n_computed_);
+}
+
+void Cache::end_turn(Sequence& sequence) noexcept {
+    const std::lock_guard lock(mutex_);
+    set_promise(sequence, 0);
+    sequence.is_in_turn_ = false;
+    sequence.waits_for_room_ = false;
+}
+
+bool Cache::has_room(const Sequence& sequence) const {
+    const std::lock_guard lock(mutex_);
+    return sequence.promised_end_ != 0;
+}
+
+bool Cache::may_yield(const Sequence& victim, const Sequence& asking, bool is_stalled) const {
+    const bool is_in_step = victim.prepared_end_ > victim.n_computed_;
+    if (&victim == &asking || victim.keeps_blocks_ || victim.n_blocks() == 0 || is_in_step) return false;
+    const bool is_younger = victim.turn_ > asking.turn_;
+    if (when_full_ == WhenFull::kWait) return is_stalled && victim.waits_for_room_ && is_younger;
+    return !victim.is_in_turn_ || is_younger || (is_stalled && !victim.waits_for_room_);
+}
+
+// The sequences that must yield so that `asking` finds `n_needed` blocks: those
+// without a turn first, by how long ago they had one, then the youngest. None when all together are not enough.
+std::vector<Sequence*> Cache::victims_for(const Sequence& asking, uint64_t n_needed, bool is_stalled) const {
+    std::vector<Sequence*> victims;
+    if (when_full_ == WhenFull::kFail || (when_full_ == WhenFull::kWait && !is_stalled)) return victims;
+    for (Sequence* each = sequences_; each; each = each->next_) {
+        if (may_yield(*each, asking, is_stalled)) victims.push_back(each);
+    }
+    std::sort(victims.begin(), victims.end(), [](const Sequence* a, const Sequence* b) {
+        const auto rank = [](const Sequence& each) {
+            return std::tuple(each.is_in_turn_, each.is_in_turn_ ? UINT64_MAX - each.turn_ : each.turn_);
+        };
+        return rank(*a) < rank(*b);
+    });
+
+    std::vector<uint32_t> n_dropped(victims.empty() ? 0 : pool_.n_blocks(), 0);  // references, by block
+    KeptBlocks kept = kept_from(asking, is_stalled);
+    uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
+    for (size_t n = 0; n < victims.size(); ++n) {
+        const Sequence& victim = *victims[n];
+        kept.n_in_all -= victim.n_promised_blocks_ + (victim.promised_end_ != 0 ? kept.n_for_each : 0);
+        for (const BlockTable& table : victim.tables_) {
+            for (size_t i = table.first(); i < table.size(); ++i) {
+                const BlockId block = table.block(i);
+                n_to_be_had += ++n_dropped[block] == pool_.ref_count(block);
+            }
+        }
+        if (n_needed + kept.n_in_all > n_to_be_had) continue;
+        victims.resize(n + 1);
+        return victims;
+    }
+    victims.clear();
+    return victims;
+}
+
+void Cache::preempt(Sequence& victim) noexcept {
+    set_promise(victim, 0);
+    rewind(victim, 0);
+    ++n_preemptions_;
+}
+
+// Counts what a step writes into first: with a partial block, positions of it that were computed must stay as they are
+// for everybody else.
+Cache::TopBlock Cache::top_block(const Sequence& sequence) const {
+    TopBlock top;
+    if (sequence.n_computed_ % kBlockTokens == 0) return top;
+    for (const BlockTable& table : sequence.tables_) {
+        const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
+        if (is_writable(block)) continue;
+        ++top.n_copies;
+        top.n_sole += pool_.ref_count(block) == 1;
+    }
+    return top;
+}
+
+void Cache::make_top_block_writable(Sequence& sequence) noexcept {
+    if (sequence.n_computed_ % kBlockTokens == 0) return;
+    const size_t index = sequence.n_computed_ / kBlockTokens;
+    for (BlockTable& table : sequence.tables_) {
+        const BlockId shared = table.block(index);
+        if (is_writable(shared)) continue;
+        const BlockId own = pool_.take();
+        std::memcpy(pool_.page(own), pool_.page(shared), layout_.page_bytes);
+        table.set(index, own, pool_.page(own));
+        let_go(shared);
+    }
+}
+
+// Nobody else holds these blocks, so nobody holds a descendant of their node: with the cached blocks gone too it is a
+// leaf, and its blocks can leave the index.
+void Cache::take_sole_blocks_out(Sequence& sequence) noexcept {
+    evict_all();
+    for (const BlockTable& table : sequence.tables_) {
+        const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
+        if (is_writable(block) || pool_.ref_count(block) != 1) continue;
+        const NodePlace node = index_.node_of(block);
+        index_.detach(block);
+        index_.prune(node);
+    }
+}
+
+}  // namespace inlay
