@@ -7,6 +7,7 @@
 
 #include "cache/cache.h"
 #include "tests/cache/prefix_marks.h"
+#include "tests/sanitized.h"
 
 using namespace inlay;
 using namespace inlay::marks;
@@ -211,7 +212,7 @@ TEST_CASE("random operations never show a sequence anything but its own prefix")
     options.max_step_tokens = 60;
     options.prefix_hash = blocks_a_group == 14 ? &hash_of_two_bits : &hash_prefix;
     Game game(layout, options, blocks_a_group < 2000, blocks_a_group * 1000 + windows.size());
-    game.play(3000);
+    game.play(test::kSanitized ? 800 : 2000);
     if (!no_reuse) {
         CHECK(game.stats().n_prefix_hits > 0);
         if (blocks_a_group < 2000) CHECK(game.stats().n_evicted_blocks > 0);

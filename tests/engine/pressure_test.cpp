@@ -171,10 +171,11 @@ public:
         const std::lock_guard lock(mutex_);
         sessions_.erase(&session);
     }
-    void cancel_one(Random& random) {
+    // Each session as often, however many there are.
+    void cancel_one_of(size_t n, Random& random) {
         const std::lock_guard lock(mutex_);
-        if (sessions_.empty()) return;
-        std::next(sessions_.begin(), static_cast<ptrdiff_t>(below(random, sessions_.size())))->second->cancel();
+        const size_t chosen = below(random, n);
+        if (chosen < sessions_.size()) std::next(sessions_.begin(), static_cast<ptrdiff_t>(chosen))->second->cancel();
     }
 
 private:
@@ -288,7 +289,7 @@ private:
     std::map<size_t, size_t> n_children_;
 };
 
-constexpr size_t kPlans = kSanitized ? 150 : 1000;
+constexpr size_t kPlans = kSanitized ? 50 : 1000;
 constexpr size_t kThreads = 64;
 constexpr size_t kAtOnce = 16;
 
@@ -330,7 +331,7 @@ void play_round(const std::filesystem::path& path, WhenFull when_full, uint64_t 
     std::atomic<bool> is_over{false};
     std::thread canceller([&] {
         for (Random moments(seed); !is_over; std::this_thread::sleep_for(std::chrono::microseconds(300)))
-            round.crowd.cancel_one(moments);
+            round.crowd.cancel_one_of(kThreads * kAtOnce, moments);
     });
     for (size_t i = 0; i < kThreads; ++i) hosts.emplace_back([&, i] { Host(round, i % 2 == 0 ? 1 : kAtOnce).play(); });
     for (std::thread& host : hosts) host.join();
