@@ -1,8 +1,8 @@
 # How every object of the library is compiled and linked, in two interface targets and one function.
 #
 # The arithmetic is defined operation by operation, so the compiler may not fuse a multiply and an add on its own
-# (-ffp-contract=off), and nothing here asks for fast-math. The baseline is x86-64-v2; kernels for more are chosen at run
-# time and get their own flags in kernels/.
+# (-ffp-contract=off), and nothing here asks for fast-math. The baseline is x86-64-v2, on ARM the
+# compiler's, ARMv8-A; kernels for more are chosen at run time and get their own flags in kernels/.
 
 add_library(inlay_compile_options INTERFACE)
 target_compile_options(inlay_compile_options INTERFACE
@@ -19,6 +19,10 @@ set(INLAY_X86_64 FALSE)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(INLAY_X86_64 TRUE)
   target_compile_options(inlay_compile_options INTERFACE -march=x86-64-v2)
+endif()
+set(INLAY_AARCH64 FALSE)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+  set(INLAY_AARCH64 TRUE)
 endif()
 
 if(INLAY_SANITIZE)

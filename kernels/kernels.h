@@ -43,7 +43,7 @@ inline constexpr size_t attention_state_floats(size_t value_dim) {
 }
 
 struct Kernels {
-    const char* name;  // "reference", "portable", "avx2", "avx512"
+    const char* name;  // "reference", "portable", "avx2", "avx512", "neon"
 
     // --- activations -------------------------------------------------------------------------------------------------
     // Bytes that quantised rows take: kernels/quantized_rows.h.
@@ -111,5 +111,8 @@ const Kernels& portable();
 // Null where the build or this processor lacks them.
 const Kernels* avx2();
 const Kernels* avx512();
+const Kernels* neon();
+// The best of those that this processor has.
+const Kernels& fastest();
 
 }  // namespace inlay::kernels

@@ -1,5 +1,5 @@
-// Sanitizers make a test ten to thirty times slower. A test of many like cases does every n-th of them there; a build
-// without sanitizers does all.
+// Sanitizers make a test ten to thirty times slower, the emulator of another processor as much. A test of many like
+// cases does every n-th of them there; elsewhere all are done.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,17 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// Whether case number `index` is done, one of `n` under a sanitizer.
+#if defined(INLAY_TEST_EMULATED)
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
+inline constexpr bool kSlowed = kSanitized || kEmulated;
+
+// Whether case number `index` is done, one of `n` where tests are slow.
 constexpr bool is_done(size_t index, size_t n) {
-    return !kSanitized || index % n == 0;
+    return !kSlowed || index % n == 0;
 }
 
 }  // namespace inlay::test

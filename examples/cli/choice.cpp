@@ -8,7 +8,8 @@ const Choices kComputeModes = {{"auto", INLAY_COMPUTE_AUTO}, {"f32", INLAY_COMPU
 const Choices kInstructionSets = {{"best", INLAY_INSTRUCTIONS_BEST},
                                   {"portable", INLAY_INSTRUCTIONS_PORTABLE},
                                   {"avx2", INLAY_INSTRUCTIONS_AVX2},
-                                  {"avx512", INLAY_INSTRUCTIONS_AVX512}};
+                                  {"avx512", INLAY_INSTRUCTIONS_AVX512},
+                                  {"neon", INLAY_INSTRUCTIONS_NEON}};
 const Choices kKvTypes = {{"f16", INLAY_KV_F16}, {"f32", INLAY_KV_F32}};
 const Choices kFinishReasons = {{"none", INLAY_FINISH_NONE},
                                 {"stop", INLAY_FINISH_STOP},

@@ -260,6 +260,7 @@ typedef struct inlay_logger {
 #define INLAY_INSTRUCTIONS_PORTABLE 1
 #define INLAY_INSTRUCTIONS_AVX2 2
 #define INLAY_INSTRUCTIONS_AVX512 3
+#define INLAY_INSTRUCTIONS_NEON 4 /* 64-bit ARM with the dot products of ARMv8.2 */
 
 /*
  * Called while a model is opened, on the opening thread: `done` of `total` bytes are loaded. A value other than 0

@@ -1,8 +1,13 @@
 // Which tables this processor can run. Compiled for the baseline, like everything that runs before the answer is known.
+#include <initializer_list>
+
 #include "kernels/kernels.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace inlay::kernels {
@@ -68,5 +73,33 @@ const Kernels* avx512() {
 }
 
 #endif
+
+#if defined(__aarch64__)
+
+namespace isa_neon {
+extern const Kernels kTable;
+}
+
+// NEON itself is part of the baseline. Beside the dot products stands what the compiler's flag for them brings along.
+const Kernels* neon() {
+    constexpr unsigned long kNeeded = HWCAP_ASIMDDP | HWCAP_ASIMDRDM | HWCAP_ATOMICS | HWCAP_CRC32;
+    static const bool runs = (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
+    return runs ? &isa_neon::kTable : nullptr;
+}
+
+#else
+
+const Kernels* neon() {
+    return nullptr;
+}
+
+#endif
+
+const Kernels& fastest() {
+    for (const Kernels* table : {avx512(), avx2(), neon()}) {
+        if (table) return *table;
+    }
+    return portable();
+}
 
 }  // namespace inlay::kernels

@@ -14,9 +14,7 @@ const kernels::Kernels& kernels_for(int32_t instruction_set) {
     const kernels::Kernels* chosen = nullptr;
     switch (instruction_set) {
         case INLAY_INSTRUCTIONS_BEST:
-            if (const kernels::Kernels* best = kernels::avx512()) return *best;
-            if (const kernels::Kernels* good = kernels::avx2()) return *good;
-            return kernels::portable();
+            return kernels::fastest();
         case INLAY_INSTRUCTIONS_PORTABLE:
             return kernels::portable();
         case INLAY_INSTRUCTIONS_AVX2:
@@ -24,6 +22,9 @@ const kernels::Kernels& kernels_for(int32_t instruction_set) {
             break;
         case INLAY_INSTRUCTIONS_AVX512:
             chosen = kernels::avx512();
+            break;
+        case INLAY_INSTRUCTIONS_NEON:
+            chosen = kernels::neon();
             break;
         default:
             invalid("options->instruction_set is " + std::to_string(instruction_set) +
@@ -52,6 +53,7 @@ std::shared_ptr<Workers> shared_workers(const inlay_engine_options& options) {
 int32_t instruction_set_of(const kernels::Kernels& kernels) {
     if (&kernels == kernels::avx512()) return INLAY_INSTRUCTIONS_AVX512;
     if (&kernels == kernels::avx2()) return INLAY_INSTRUCTIONS_AVX2;
+    if (&kernels == kernels::neon()) return INLAY_INSTRUCTIONS_NEON;
     return INLAY_INSTRUCTIONS_PORTABLE;
 }
 

@@ -64,6 +64,36 @@ TEST_CASE("opening names what is wrong") {
     CHECK(engine == nullptr);
 }
 
+TEST_CASE("an engine has the instructions that were asked for, or says that they are missing") {
+    const std::string path = tiny_model();
+    for (const int32_t wanted :
+         {INLAY_INSTRUCTIONS_PORTABLE, INLAY_INSTRUCTIONS_AVX2, INLAY_INSTRUCTIONS_AVX512, INLAY_INSTRUCTIONS_NEON}) {
+        CAPTURE(wanted);
+        inlay_engine* engine = nullptr;
+        inlay_engine_options options{};
+        options.struct_size = sizeof options;
+        options.instruction_set = wanted;
+        const Outcome outcome = outcome_of(
+            [&](inlay_error** error) { return inlay_engine_open(path.c_str(), SIZE_MAX, &options, &engine, error); });
+#if defined(__aarch64__)
+        const bool is_of_another_machine = wanted == INLAY_INSTRUCTIONS_AVX2 || wanted == INLAY_INSTRUCTIONS_AVX512;
+#else
+        const bool is_of_another_machine = wanted == INLAY_INSTRUCTIONS_NEON;
+#endif
+        if (is_of_another_machine || !engine) {
+            REQUIRE(wanted != INLAY_INSTRUCTIONS_PORTABLE);
+            check_refused(outcome, INLAY_E_UNSUPPORTED, "instruction_set");
+            CHECK(engine == nullptr);
+            continue;
+        }
+        inlay_engine_info info{};
+        info.struct_size = sizeof info;
+        CHECK(inlay_engine_get_info(engine, &info, nullptr) == INLAY_OK);
+        CHECK(info.instruction_set == wanted);
+        inlay_engine_release(engine);
+    }
+}
+
 TEST_CASE("an engine without weights makes no cache") {
     const EnginePtr engine = open_tiny(INLAY_ENGINE_VOCABULARY_ONLY);
     inlay_cache* cache = nullptr;

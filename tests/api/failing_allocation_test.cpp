@@ -18,7 +18,7 @@ namespace {
 template <typename Call, typename Check>
 int64_t fail_each_allocation(const Call& call, const Check& check) {
     int64_t n_failed = 0;
-    for (int64_t n = 0;; n += 1 + n / (kSanitized ? 10 : 50)) {
+    for (int64_t n = 0;; n += 1 + n / (kSlowed ? 10 : 50)) {
         inlay_error* error = nullptr;
         inlayx_fail_allocation(n);
         const int32_t status = call(&error);

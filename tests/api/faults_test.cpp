@@ -19,7 +19,7 @@ namespace {
 // Returns how many failures were reported.
 int64_t fail_each_allocation(const std::function<int32_t(inlay_error**)>& call, const std::function<void()>& failed) {
     int64_t n_reported = 0;
-    const int64_t stride = kSanitized ? 13 : 1;
+    const int64_t stride = kSlowed ? 13 : 1;
     for (int64_t n = 0;; n += stride) {
         inlay_error* raw = nullptr;
         inlayx_fail_allocation(n);
@@ -194,7 +194,7 @@ int use_with_address_space(uint64_t bytes) {
 
 // First, while this process has no threads that a fork would leave behind.
 TEST_CASE("address space that runs out is a status") {
-    if (kSanitized) INLAY_SKIP("sanitizers take address space of their own");
+    if (kSlowed) INLAY_SKIP("sanitizers and emulators take address space of their own");
     int n_well = 0, n_short = 0;
     for (uint64_t megabytes : {0, 1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100, 130, 200, 400, 2000}) {
         CAPTURE(megabytes);
@@ -221,7 +221,7 @@ TEST_CASE("opening fails at each allocation and leaves nothing") {
     const int64_t n = fail_each_allocation(
         [&](inlay_error** error) { return inlay_engine_open(path.c_str(), SIZE_MAX, &options, &engine, error); },
         [&] { REQUIRE(engine == nullptr); });
-    CHECK(n > (kSanitized ? 10 : 50));
+    CHECK(n > (kSlowed ? 10 : 50));
     REQUIRE(engine);
     inlay_engine_release(engine);
 }
@@ -264,7 +264,7 @@ TEST_CASE("prompt and decoding fail at each allocation, go on, and give the same
     REQUIRE(n_failures == 0);
     REQUIRE(expected.size() == 60);
     int n_reported = 0;
-    for (int64_t n = 0;; n += kSanitized ? 5 : 1) {
+    for (int64_t n = 0;; n += kSlowed ? 5 : 1) {
         CAPTURE(n);
         Life life(engine.get());
         n_failures = 0;

@@ -196,7 +196,7 @@ TEST_CASE("sessions of different salts share nothing") {
 }
 
 TEST_CASE("trimming a cache gives its memory back to the system") {
-    if (kSanitized) INLAY_SKIP("sanitizers count memory of their own");
+    if (kSlowed) INLAY_SKIP("sanitizers and emulators count memory of their own");
     const EnginePtr engine = open_tiny();
     const CachePtr cache = create_cache(engine.get(), uint64_t{64} << 20, INLAY_CACHE_COMMIT_NOW);
     const uint64_t before = resident_bytes();

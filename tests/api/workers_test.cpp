@@ -105,7 +105,7 @@ TEST_CASE("engines on one pool step at the same time and compute what they compu
         const auto compute = [&](const inlay_engine* engine, const std::vector<float>& expected, int n_times) {
             for (int i = 0; i < n_times; ++i) n_wrong += !computes(engine, expected);
         };
-        const int n_times = kSanitized ? 5 : 40;
+        const int n_times = kSlowed ? 5 : 40;
         // Two sessions of one engine, one of another, and a third engine that is opened meanwhile.
         std::vector<std::thread> callers;
         for (int i = 0; i < 2; ++i) callers.emplace_back([&] { compute(first.get(), llama, n_times); });
@@ -223,7 +223,7 @@ TEST_CASE("workers calls name what is wrong") {
 }
 
 TEST_CASE("a system that gives no thread is out of memory with a sentence that says so") {
-    if (kSanitized) return;  // sanitizers choose the size of stacks themselves
+    if (kSlowed) return;  // sanitizers choose the size of stacks themselves, an emulator maps them
     pthread_attr_t before;
     REQUIRE(pthread_getattr_default_np(&before) == 0);
     pthread_attr_t huge = before;

@@ -374,7 +374,7 @@ class Measure(WithFolder):
             self.assertTrue(0 < result[name + "_min"] <= result[name] <= result[name + "_max"])
         self.assertEqual((result["reused_tokens"], result["recomputed_tokens"]), (0, 0))
         self.assertEqual((result["threads"], result["compute"]), (1, "auto"))
-        self.assertIn(result["instructions"], ("portable", "avx2", "avx512"))
+        self.assertIn(result["instructions"], ("portable", "avx2", "avx512", "neon"))
         self.assertIsNone(inlay_json("bench", TINY, "--prompt", 0, "--gen", 4, "--reps", 1)["prefill_tok_s"])
 
     def test_bench_of_many_sessions(self):

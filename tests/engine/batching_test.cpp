@@ -63,7 +63,7 @@ void check_together(const std::filesystem::path& path, ModelOptions options) {
     CAPTURE(path.filename().string());
     options.no_reuse = false;
     options.max_step_tokens = 64;
-    const size_t n_tasks = kSanitized ? 12 : 48;
+    const size_t n_tasks = kSlowed ? 12 : 48;
     std::vector<Task> tasks;
     std::vector<Trace> alone;
     {
@@ -121,7 +121,7 @@ TEST_CASE("a session beside seven others, who join and leave at any step, comput
 
 TEST_CASE("threads that generate at the same time are computed together") {
     const auto path = model_file("smollm2-135m-instruct-q4_1.gguf");
-    if (path.empty() || kSanitized) INLAY_SKIP("needs the small model, at its own speed");
+    if (path.empty() || kSlowed) INLAY_SKIP("needs the small model, at its own speed");
     ModelOptions options;
     options.compute = ComputeMode::kAuto;
     options.kv_type = KvType::kF16;

@@ -19,14 +19,14 @@ json golden() {
 
 // One of the prompts is longer than the window.
 TEST_CASE("Gemma 3 in f32 computes the reference logits and greedy tokens") {
-    if (kSanitized) INLAY_SKIP("takes too long under a sanitizer");
+    if (kSlowed) INLAY_SKIP("takes too long under a sanitizer or an emulator");
     if (model_file(kModel).empty()) INLAY_SKIP(kModel << " was not fetched");
     check_prompts(TestModel(model_file(kModel)), golden());
 }
 
 // Most of the text is seen through the window.
 TEST_CASE("Gemma 3 predicts the reference text token by token as the reference") {
-    if (kSanitized) INLAY_SKIP("takes too long under a sanitizer");
+    if (kSlowed) INLAY_SKIP("takes too long under a sanitizer or an emulator");
     if (model_file(kModel).empty()) INLAY_SKIP(kModel << " was not fetched");
     const json reference = golden().at("perplexity");
     const auto tokens = reference.at("token_ids").get<std::vector<int32_t>>();
@@ -40,7 +40,7 @@ TEST_CASE("Gemma 3 predicts the reference text token by token as the reference")
 }
 
 TEST_CASE("Gemma 3 with activations of 8 bits predicts the reference text nearly as well") {
-    if (kSanitized) INLAY_SKIP("takes too long under a sanitizer");
+    if (kSlowed) INLAY_SKIP("takes too long under a sanitizer or an emulator");
     if (model_file(kModel).empty()) INLAY_SKIP(kModel << " was not fetched");
     const json reference = golden().at("perplexity");
     const auto tokens = reference.at("token_ids").get<std::vector<int32_t>>();

@@ -23,7 +23,7 @@ struct WatchedModel {
     FileSource source;
     GgufFile file = GgufFile::read(source);
     Workers workers{2};
-    CpuBackend cpu{fastest_kernels(), workers, ComputeMode::kF32, system_pages()};
+    CpuBackend cpu{kernels::fastest(), workers, ComputeMode::kF32, system_pages()};
     WatchedBackend backend{cpu};
     Decoder decoder;
     Scheduler scheduler;

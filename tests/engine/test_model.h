@@ -25,12 +25,6 @@ struct ModelOptions {
     WhenFull when_full = WhenFull::kFail;
 };
 
-inline const kernels::Kernels& fastest_kernels() {
-    if (const kernels::Kernels* best = kernels::avx512()) return *best;
-    if (const kernels::Kernels* good = kernels::avx2()) return *good;
-    return kernels::portable();
-}
-
 struct TestModel {
     std::shared_ptr<const Engine> engine;
     std::shared_ptr<const EngineCache> cache;
@@ -39,7 +33,7 @@ struct TestModel {
         EngineOptions engine_options;
         engine_options.n_threads = options.n_threads;
         engine_options.compute = options.compute;
-        engine_options.kernels = options.kernels ? options.kernels : &fastest_kernels();
+        engine_options.kernels = options.kernels ? options.kernels : &kernels::fastest();
         engine_options.max_step_tokens = options.max_step_tokens;
         engine = Engine::open(path.string(), engine_options);
         CacheOptions cache_options;

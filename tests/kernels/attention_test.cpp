@@ -9,18 +9,13 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "tests/kernels/fast_tables.h"
 #include "tests/sanitized.h"
 
 using namespace inlay::kernels;
+using inlay::test::fast_tables;
 
 namespace {
-
-std::vector<const Kernels*> fast_kernels() {
-    std::vector<const Kernels*> tables{&portable()};
-    if (avx2()) tables.push_back(avx2());
-    if (avx512()) tables.push_back(avx512());
-    return tables;
-}
 
 struct Shape {
     size_t head_dim;
@@ -193,7 +188,7 @@ void check_all_ways(const Shape& shape, std::mt19937& generator) {
     const std::vector<float> expected_output = finish(reference(), sequence, expected);
     REQUIRE(std::all_of(expected_output.begin(), expected_output.end(), [](float x) { return std::isfinite(x); }));
     CHECK(same_bits(attend_by_splits(reference(), sequence), expected));
-    for (const Kernels* kernels : fast_kernels()) {
+    for (const Kernels* kernels : fast_tables()) {
         INFO(kernels->name);
         for (size_t chunk : {size_t{1}, size_t{7}, size_t{16}, size_t{100}, shape.n_rows}) {
             INFO("chunk " << chunk);
@@ -257,7 +252,7 @@ TEST_CASE("attention with f16 keys and values stays close to softmax attention")
 TEST_CASE("keys and values are stored alike") {
     std::mt19937 generator(3);
     std::normal_distribution<float> normal;
-    for (const Kernels* kernels : fast_kernels()) {
+    for (const Kernels* kernels : fast_tables()) {
         INFO(kernels->name);
         for (size_t dim : kDimensions) {
             for (KvType type : kTypes) {
@@ -314,7 +309,7 @@ TEST_CASE("attention equals its definition for every head dimension") {
 TEST_CASE("attention equals its definition over random shapes") {
     std::mt19937 generator(7);
     constexpr size_t kRows[] = {1, 2, 3, 7, 16, 33, 100};
-    for (int i = 0; i < (inlay::test::kSanitized ? 8 : 60); ++i) {
+    for (int i = 0; i < (inlay::test::kSlowed ? 8 : 60); ++i) {
         Shape shape;
         shape.head_dim = 8 * (1 + generator() % 12);
         shape.value_dim = 8 * (1 + generator() % 12);

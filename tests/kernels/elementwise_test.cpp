@@ -10,17 +10,12 @@
 #include "kernels/kernels.h"
 #include "kernels/reference/exp.h"
 #include "kernels/reference/sin_cos.h"
+#include "tests/kernels/fast_tables.h"
 
 using namespace inlay::kernels;
+using inlay::test::fast_tables;
 
 namespace {
-
-std::vector<const Kernels*> fast_kernels() {
-    std::vector<const Kernels*> tables{&portable()};
-    if (avx2()) tables.push_back(avx2());
-    if (avx512()) tables.push_back(avx512());
-    return tables;
-}
 
 std::vector<float> random_floats(std::mt19937& generator, size_t n, float deviation = 1.0f) {
     std::normal_distribution<float> normal(0.0f, deviation);
@@ -102,7 +97,7 @@ TEST_CASE("sine and cosine are correctly rounded but for rare ties, far out too"
 
 TEST_CASE("rms_norm equals its definition") {
     std::mt19937 generator(2);
-    for (const Kernels* kernels : fast_kernels()) {
+    for (const Kernels* kernels : fast_tables()) {
         INFO(kernels->name);
         for (size_t n : kWidths) {
             const size_t stride = n + 3;
@@ -146,7 +141,7 @@ TEST_CASE("softmax_weights equal their definition") {
         for (size_t i = 0; i < n; ++i) x[i] = 3.5f - static_cast<float>((i * 7919) % 9001) / 40;
         for (float temperature : {1.0f, 0.7f, 2.3f}) {
             reference().softmax_weights(x.data(), n, 3.5f, temperature, expected.data());
-            for (const Kernels* kernels : fast_kernels()) {
+            for (const Kernels* kernels : fast_tables()) {
                 kernels->softmax_weights(x.data(), n, 3.5f, temperature, actual.data());
                 CHECK(first_difference(expected, {actual.begin(), actual.end() - 1}) == n);
                 CHECK(actual[n] == 7.0f);
@@ -158,7 +153,7 @@ TEST_CASE("softmax_weights equal their definition") {
 TEST_CASE("silu_multiply and gelu_multiply equal their definitions") {
     std::mt19937 generator(4);
     for (const auto function : {&Kernels::silu_multiply, &Kernels::gelu_multiply})
-        for (const Kernels* kernels : fast_kernels()) {
+        for (const Kernels* kernels : fast_tables()) {
             INFO(kernels->name);
             for (size_t n : kWidths) {
                 const size_t stride = n + 2;
@@ -193,7 +188,7 @@ TEST_CASE("the vector exponential equals the scalar one over all magnitudes") {
     std::vector<float> expected(gate.size());
     std::vector<float> actual(gate.size());
     reference().silu_multiply(gate.data(), up.data(), gate.size(), 1, gate.size(), expected.data(), gate.size());
-    for (const Kernels* kernels : fast_kernels()) {
+    for (const Kernels* kernels : fast_tables()) {
         INFO(kernels->name);
         kernels->silu_multiply(gate.data(), up.data(), gate.size(), 1, gate.size(), actual.data(), gate.size());
         CHECK(first_difference(expected, actual) == expected.size());
@@ -206,7 +201,7 @@ TEST_CASE("rope equals its definition") {
         size_t head_dim;
         size_t n_pairs;
     } shapes[] = {{8, 4}, {16, 8}, {24, 12}, {64, 32}, {64, 16}, {72, 36}, {80, 40}, {96, 24}, {128, 64}, {256, 128}};
-    for (const Kernels* kernels : fast_kernels()) {
+    for (const Kernels* kernels : fast_tables()) {
         INFO(kernels->name);
         for (const auto& shape : shapes) {
             std::vector<float> frequencies(shape.n_pairs);

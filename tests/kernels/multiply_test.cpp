@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "tests/kernels/fast_tables.h"
 #include "tests/kernels/sample_weights.h"
 
 using namespace inlay;

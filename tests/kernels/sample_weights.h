@@ -1,4 +1,4 @@
-// Random weights and activations for the tests of packing and products, and the tables that this processor can run.
+// Random weights and activations for the tests of packing and products.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +30,6 @@ inline const TensorType kFloatTypes[] = {TensorType::kF32, TensorType::kF16, Ten
 inline const TensorType kQuantizedTypes[] = {TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0, TensorType::kQ5_1,
                                              TensorType::kQ8_0, TensorType::kQ2_K, TensorType::kQ3_K, TensorType::kQ4_K,
                                              TensorType::kQ5_K, TensorType::kQ6_K};
-
-// All tables but the reference.
-inline std::vector<const kernels::Kernels*> fast_tables() {
-    std::vector<const kernels::Kernels*> tables = {&kernels::portable()};
-    if (kernels::avx2()) tables.push_back(kernels::avx2());
-    if (kernels::avx512()) tables.push_back(kernels::avx512());
-    return tables;
-}
 
 // Where the f16 values of a block lie.
 inline std::vector<size_t> half_offsets(TensorType type) {

@@ -1,0 +1,11 @@
+#include "kernels/cpu/row_lanes_neon.h"
+// The lanes come first: they name the instruction set.
+#include "kernels/cpu/kernel_functions.inl.h"
+//
+#include "kernels/cpu/exp.inl.h"
+//
+#include "kernels/cpu/attention_products.inl.h"
+//
+#include "kernels/cpu/attention_softmax.inl.h"
+//
+#include "kernels/cpu/attention.inl.h"
