@@ -94,69 +94,36 @@ void CpuBackend::multiply(Activation in, size_t n_rows, const LinearOutput& outp
     if (!is_quantized_product(output.weight))
         kernels_.multiply_float(matrix, in.data, in.n_cols, n_rows, first_group, end_group, bias, output.accumulate,
                                 output.out.data, output.out.n_cols);
-    else if (output.precision == InputPrecision::kSingle)
-        kernels_.multiply_quantized(matrix, quantized_, n_rows, first_group, end_group, bias, output.accumulate,
-                                    output.out.data, output.out.n_cols);
     else
-        multiply_twice(matrix, n_rows, first_group, end_group, bias, output.accumulate,
-                       {output.out.data, output.out.n_cols, {}});
+        kernels_.multiply_quantized(
+            matrix, quantized_, output.precision == InputPrecision::kDouble ? quantized_rest_ : nullptr, n_rows,
+            first_group, end_group, bias, output.accumulate, output.out.data, output.out.n_cols);
 }
 
-// Calls work(slice, first row, rows, first output) for tiles of at most kTileRows rows and kTileWidth outputs.
-template <typename Work>
-void CpuBackend::for_each_tile(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group, size_t end_group,
-                               const Work& work) {
+// Tiles of at most kTileRows rows and kTileWidth outputs, each then copied to where its rows go.
+void CpuBackend::multiply_to_rows(const kernels::PackedMatrix& matrix, Activation in, bool quantized,
+                                  size_t first_group, size_t end_group, std::span<float* const> out) {
     const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
-    for (size_t row = 0; row < n_rows; row += kTileRows)
+    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
+    for (size_t row = 0; row < out.size(); row += kTileRows) {
+        const size_t n_rows = std::min(kTileRows, out.size() - row);
         for (size_t group = first_group; group < end_group; group += kTileGroups) {
-            const size_t groups = std::min(kTileGroups, end_group - group);
+            const size_t n_groups = std::min(kTileGroups, end_group - group);
             const size_t first = group * kernels::kGroupRows;
-            const size_t n_outputs = std::min(groups * kernels::kGroupRows, matrix.n_rows - first);
+            const size_t n_outputs = std::min(n_groups * kernels::kGroupRows, matrix.n_rows - first);
             const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
                                               matrix.data + group * group_bytes};
-            work(slice, row, std::min(kTileRows, n_rows - row), first);
+            float tile[kTileRows * kTileWidth];
+            if (quantized)
+                kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, quantized_rest_ + row * row_bytes,
+                                            n_rows, 0, n_groups, nullptr, false, tile, kTileWidth);
+            else
+                kernels_.multiply_float(slice, in.data + row * in.n_cols, in.n_cols, n_rows, 0, n_groups, nullptr,
+                                        false, tile, kTileWidth);
+            for (size_t r = 0; r < n_rows; ++r)
+                std::memcpy(out[row + r] + first, tile + r * kTileWidth, n_outputs * sizeof(float));
         }
-}
-
-// The products of both parts of the input, then their sum. The parts of a single row lie behind each other and go over
-// the weights together, as two rows do.
-void CpuBackend::multiply_twice(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group,
-                                size_t end_group, const float* bias, bool accumulate, const ProductRows& out) {
-    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
-    for_each_tile(matrix, n_rows, first_group, end_group,
-                  [&](const kernels::PackedMatrix& slice, size_t row, size_t rows, size_t first) {
-                      float parts[2][kTileRows * kTileWidth];
-                      const size_t groups = slice.n_groups();
-                      if (n_rows == 1) {
-                          kernels_.multiply_quantized(slice, quantized_, 2, 0, groups, nullptr, false, parts[0],
-                                                      kTileRows * kTileWidth);
-                      } else {
-                          kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, rows, 0, groups, nullptr,
-                                                      false, parts[0], kTileWidth);
-                          kernels_.multiply_quantized(slice, quantized_rest_ + row * row_bytes, rows, 0, groups,
-                                                      nullptr, false, parts[1], kTileWidth);
-                      }
-                      for (size_t r = 0; r < rows; ++r) {
-                          float* y = out[row + r] + first;
-                          for (size_t i = 0; i < slice.n_rows; ++i) {
-                              float sum = parts[0][r * kTileWidth + i] + parts[1][r * kTileWidth + i];
-                              if (bias) sum += bias[first + i];
-                              y[i] = accumulate ? y[i] + sum : sum;
-                          }
-                      }
-                  });
-}
-
-void CpuBackend::multiply_float_to_rows(const kernels::PackedMatrix& matrix, Activation in, size_t n_rows,
-                                        size_t first_group, size_t end_group, const ProductRows& out) {
-    for_each_tile(matrix, n_rows, first_group, end_group,
-                  [&](const kernels::PackedMatrix& slice, size_t row, size_t rows, size_t first) {
-                      float tile[kTileRows * kTileWidth];
-                      kernels_.multiply_float(slice, in.data + row * in.n_cols, in.n_cols, rows, 0, slice.n_groups(),
-                                              nullptr, false, tile, kTileWidth);
-                      for (size_t r = 0; r < rows; ++r)
-                          std::memcpy(out[row + r] + first, tile + r * kTileWidth, slice.n_rows * sizeof(float));
-                  });
+    }
 }
 
 // A few tasks a thread, as many groups each as that takes.
@@ -213,14 +180,9 @@ void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Acti
 void CpuBackend::output(Activation in, WeightId weight, std::span<float* const> logits) {
     const kernels::PackedMatrix& matrix = weights_.matrix(weight);
     const bool quantized = is_quantized_product(weight);
-    const ProductRows out{nullptr, 0, logits};
     if (quantized) quantize(in, logits.size(), InputPrecision::kDouble);
-    workers_.run_ranges(matrix.n_groups(), groups_per_task(matrix.n_groups()), [&](size_t first, size_t end) {
-        if (quantized)
-            multiply_twice(matrix, logits.size(), first, end, nullptr, false, out);
-        else
-            multiply_float_to_rows(matrix, in, logits.size(), first, end, out);
-    });
+    workers_.run_ranges(matrix.n_groups(), groups_per_task(matrix.n_groups()),
+                        [&](size_t first, size_t end) { multiply_to_rows(matrix, in, quantized, first, end, logits); });
 }
 
 }  // namespace inlay

@@ -50,25 +50,11 @@ public:
 private:
     struct AttentionWork;
 
-    // Where the rows of a product go: one behind the other, or each to its own place.
-    struct ProductRows {
-        float* first;
-        size_t stride;
-        std::span<float* const> each;  // empty: behind the other
-
-        float* operator[](size_t row) const { return each.empty() ? first + row * stride : each[row]; }
-    };
-
     void quantize(Activation in, size_t n_rows, InputPrecision precision);
     bool is_quantized_product(WeightId weight) const;
     void multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group);
-    template <typename Work>
-    void for_each_tile(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group, size_t end_group,
-                       const Work& work);
-    void multiply_twice(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group, size_t end_group,
-                        const float* bias, bool accumulate, const ProductRows& out);
-    void multiply_float_to_rows(const kernels::PackedMatrix& matrix, Activation in, size_t n_rows, size_t first_group,
-                                size_t end_group, const ProductRows& out);
+    void multiply_to_rows(const kernels::PackedMatrix& matrix, Activation in, bool quantized, size_t first_group,
+                          size_t end_group, std::span<float* const> out);
     size_t groups_per_task(size_t n_groups) const;
     void attend_whole(const AttentionWork& work, const SequenceRows& rows, size_t first_row, size_t end_row,
                       size_t kv_head, unsigned thread);
