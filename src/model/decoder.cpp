@@ -9,6 +9,8 @@ namespace {
 
 using Buffer = Backend::Buffer;
 
+constexpr size_t kFeedForwardRows = 128;
+
 // Calls visit(index of a tensor in the file) for each that the spec names, in the order of use.
 template <typename Visit>
 void for_each_tensor(const ModelSpec& spec, const Visit& visit) {
@@ -102,23 +104,31 @@ void Decoder::attention_part(const StepRows& rows, uint32_t layer) {
 
     backend_.rms_norm(hidden, n_rows, weights[LayerSlot::kAttentionNorm], spec_.norm_epsilon, normed);
     const LinearOutput projections[] = {
-        {weights[LayerSlot::kQuery], weights[LayerSlot::kQueryBias], query, false, InputPrecision::kSingle},
+        // those that take longest first, so that no thread is left with one
         {weights[LayerSlot::kKey], weights[LayerSlot::kKeyBias], key, false, InputPrecision::kDouble},
-        {weights[LayerSlot::kValue], weights[LayerSlot::kValueBias], value, false, InputPrecision::kDouble}};
+        {weights[LayerSlot::kValue], weights[LayerSlot::kValueBias], value, false, InputPrecision::kDouble},
+        {weights[LayerSlot::kQuery], weights[LayerSlot::kQueryBias], query, false, InputPrecision::kSingle}};
     backend_.linear(normed, n_rows, projections);
     norm_heads(query, n_rows, weights[LayerSlot::kQueryNorm]);
     norm_heads(key, n_rows, weights[LayerSlot::kKeyNorm]);
     backend_.rope_and_store(rows.sequences, spec_.ropes, spec.rope, layer, query, key, value);
     backend_.attention(rows.sequences, layer, spec.window, spec_.attention_scale, query, attended);
-    add_to_hidden(attended, n_rows,
-                  {.weight = weights[LayerSlot::kAttentionOutput],
-                   .bias = weights[LayerSlot::kAttentionOutputBias],
-                   .norm = weights[LayerSlot::kPostAttentionNorm],
-                   .precision = InputPrecision::kSingle});
+    add_to(hidden, attended, n_rows,
+           {.weight = weights[LayerSlot::kAttentionOutput],
+            .bias = weights[LayerSlot::kAttentionOutputBias],
+            .norm = weights[LayerSlot::kPostAttentionNorm],
+            .precision = InputPrecision::kSingle});
 }
 
+// Rows by the chunk: what one product writes is still near when the next reads it.
 void Decoder::feed_forward_part(size_t n_rows, const Layer& weights) {
     const Activation hidden = backend_.activation(Buffer::kHidden);
+    for (size_t row = 0; row < n_rows; row += kFeedForwardRows)
+        feed_forward_rows({hidden.data + row * hidden.n_cols, hidden.n_cols}, std::min(kFeedForwardRows, n_rows - row),
+                          weights);
+}
+
+void Decoder::feed_forward_rows(Activation hidden, size_t n_rows, const Layer& weights) {
     const Activation normed = backend_.activation(Buffer::kNormed);
     const Activation gate = backend_.activation(Buffer::kGate);  // [n_rows, n_feed_forward]
     const Activation up = backend_.activation(Buffer::kUp);      // [n_rows, n_feed_forward]
@@ -129,11 +139,11 @@ void Decoder::feed_forward_part(size_t n_rows, const Layer& weights) {
         {weights[LayerSlot::kUp], weights[LayerSlot::kUpBias], up, false, InputPrecision::kSingle}};
     backend_.linear(normed, n_rows, projections);
     backend_.gate(spec_.gate, gate, up, n_rows);
-    add_to_hidden(gate, n_rows,
-                  {.weight = weights[LayerSlot::kDown],
-                   .bias = weights[LayerSlot::kDownBias],
-                   .norm = weights[LayerSlot::kPostFeedForwardNorm],
-                   .precision = InputPrecision::kDouble});
+    add_to(hidden, gate, n_rows,
+           {.weight = weights[LayerSlot::kDown],
+            .bias = weights[LayerSlot::kDownBias],
+            .norm = weights[LayerSlot::kPostFeedForwardNorm],
+            .precision = InputPrecision::kSingle});
 }
 
 // Heads lie behind each other in a row, so a row of heads is as many rows of one head.
@@ -144,8 +154,7 @@ void Decoder::norm_heads(Activation heads, size_t n_rows, WeightId norm) {
     backend_.rms_norm(each, n_rows * n_heads, norm, spec_.norm_epsilon, each);
 }
 
-void Decoder::add_to_hidden(Activation in, size_t n_rows, const Contribution& what) {
-    const Activation hidden = backend_.activation(Buffer::kHidden);
+void Decoder::add_to(Activation hidden, Activation in, size_t n_rows, const Contribution& what) {
     if (what.norm == kNoWeight) {
         const LinearOutput output{what.weight, what.bias, hidden, true, what.precision};
         return backend_.linear(in, n_rows, {&output, 1});

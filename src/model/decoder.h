@@ -62,8 +62,9 @@ private:
 
     void attention_part(const StepRows& rows, uint32_t layer);
     void feed_forward_part(size_t n_rows, const Layer& weights);
+    void feed_forward_rows(Activation hidden, size_t n_rows, const Layer& weights);
     void norm_heads(Activation heads, size_t n_rows, WeightId norm);
-    void add_to_hidden(Activation in, size_t n_rows, const Contribution& what);
+    void add_to(Activation hidden, Activation in, size_t n_rows, const Contribution& what);
 
     ModelSpec spec_;
     Backend& backend_;

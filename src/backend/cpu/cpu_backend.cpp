@@ -10,6 +10,8 @@ namespace {
 
 constexpr size_t kRowGrain = 8;        // rows of one task of a row-wise operation
 constexpr size_t kTasksPerThread = 4;  // products are cut finer than the threads, so that a late thread costs little
+constexpr size_t kManyRows = 16;       // so many take long beside the cost of a task
+constexpr size_t kTasksPerThreadOfManyRows = 12;
 constexpr size_t kTileGroups = 4;
 constexpr size_t kTileWidth = kTileGroups * kernels::kGroupRows;
 constexpr size_t kTileRows = 64;
@@ -126,11 +128,14 @@ void CpuBackend::multiply_to_rows(const kernels::PackedMatrix& matrix, Activatio
     }
 }
 
-// A few tasks a thread, as many groups each as that takes.
-size_t CpuBackend::groups_per_task(size_t n_groups) const {
-    const size_t n_tasks_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * kTasksPerThread;
-    return std::max((n_groups + n_tasks_wanted - 1) / n_tasks_wanted,
-                    (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks);
+// Calls work(first group, end group) in tasks of equal size, to within one group.
+template <typename Work>
+void CpuBackend::run_groups(size_t n_groups, size_t n_rows, const Work& work) {
+    const size_t per_thread = n_rows < kManyRows ? kTasksPerThread : kTasksPerThreadOfManyRows;
+    const size_t n_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * per_thread;
+    const size_t n_tasks = std::min({n_groups, n_wanted, Workers::kMaxTasks});
+    workers_.run(n_tasks,
+                 [&](size_t task, unsigned) { work(n_groups * task / n_tasks, n_groups * (task + 1) / n_tasks); });
 }
 
 void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
@@ -145,7 +150,7 @@ void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutp
     if (any_quantized) quantize(in, n_rows, precision);
 
     // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
-    workers_.run_ranges(n_groups, groups_per_task(n_groups), [&](size_t first, size_t end) {
+    run_groups(n_groups, n_rows, [&](size_t first, size_t end) {
         size_t begin_of_output = 0;
         for (const LinearOutput& output : outputs) {
             const size_t end_of_output = begin_of_output + weights_.matrix(output.weight).n_groups();
@@ -181,8 +186,8 @@ void CpuBackend::output(Activation in, WeightId weight, std::span<float* const> 
     const kernels::PackedMatrix& matrix = weights_.matrix(weight);
     const bool quantized = is_quantized_product(weight);
     if (quantized) quantize(in, logits.size(), InputPrecision::kDouble);
-    workers_.run_ranges(matrix.n_groups(), groups_per_task(matrix.n_groups()),
-                        [&](size_t first, size_t end) { multiply_to_rows(matrix, in, quantized, first, end, logits); });
+    run_groups(matrix.n_groups(), logits.size(),
+               [&](size_t first, size_t end) { multiply_to_rows(matrix, in, quantized, first, end, logits); });
 }
 
 }  // namespace inlay

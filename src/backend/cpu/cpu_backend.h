@@ -55,7 +55,10 @@ private:
     void multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group);
     void multiply_to_rows(const kernels::PackedMatrix& matrix, Activation in, bool quantized, size_t first_group,
                           size_t end_group, std::span<float* const> out);
-    size_t groups_per_task(size_t n_groups) const;
+    template <typename Work>
+    void run_groups(size_t n_groups, size_t n_rows, const Work& work);
+    template <typename Work>
+    void run_rows(std::span<const SequenceRows> sequences, size_t grain, const Work& work);
     void attend_whole(const AttentionWork& work, const SequenceRows& rows, size_t first_row, size_t end_row,
                       size_t kv_head, unsigned thread);
     void attention_by_rows(const AttentionWork& work, size_t n_tasks);
