@@ -8,13 +8,9 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kRowGrain = 8;        // rows of one task of a row-wise operation
-constexpr size_t kTasksPerThread = 4;  // products are cut finer than the threads, so that a late thread costs little
-constexpr size_t kManyRows = 16;       // so many take long beside the cost of a task
-constexpr size_t kTasksPerThreadOfManyRows = 12;
-constexpr size_t kTileGroups = 4;
-constexpr size_t kTileWidth = kTileGroups * kernels::kGroupRows;
-constexpr size_t kTileRows = 64;
+constexpr size_t kRowGrain = 8;  // rows of one task
+constexpr size_t kMostRowsOfRange = 128;
+constexpr size_t kFewestRowsOfRange = 32;  // fewer are better shared by the threads
 
 }  // namespace
 
@@ -47,6 +43,7 @@ void CpuBackend::reserve_rows(size_t n_rows, size_t n_positions) {
     const auto at = [&](uint64_t offset) { return reinterpret_cast<float*>(scratch_.data() + offset); };
     for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = {at(layout.buffers[i]), layout.widths[i]};
     quantized_ = scratch_.data() + layout.quantized;
+    quantized_bytes_of_row_ = layout.quantized_bytes_of_row;
     angles_ = at(layout.angles);
     thread_states_ = at(layout.thread_states);
     split_states_ = at(layout.split_states);
@@ -64,130 +61,51 @@ void CpuBackend::embed(WeightId matrix, std::span<const int32_t> tokens, float s
     });
 }
 
-void CpuBackend::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        kernels_.rms_norm(in.data + first * in.n_cols, in.n_cols, weights_.vector(weight), epsilon, end - first,
-                          in.n_cols, out.data + first * out.n_cols, out.n_cols);
-    });
-}
-
-bool CpuBackend::is_quantized_product(WeightId weight) const {
-    return mode_ == ComputeMode::kAuto && is_quantized(weights_.matrix(weight).type);
-}
-
-void CpuBackend::quantize(Activation in, size_t n_rows, InputPrecision precision) {
-    const size_t row_bytes = kernels::quantized_row_bytes(in.n_cols);
-    quantized_rest_ = quantized_ + n_rows * row_bytes;
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        const float* rows = in.data + first * in.n_cols;
-        std::byte* out = quantized_ + first * row_bytes;
-        if (precision == InputPrecision::kSingle)
-            kernels_.quantize_rows(rows, in.n_cols, end - first, in.n_cols, out);
-        else
-            kernels_.quantize_rows_twice(rows, in.n_cols, end - first, in.n_cols, out,
-                                         quantized_rest_ + first * row_bytes);
-    });
-}
-
-void CpuBackend::multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group,
-                          size_t end_group) {
-    const kernels::PackedMatrix& matrix = weights_.matrix(output.weight);
-    const float* bias = weights_.vector(output.bias);
-    if (!is_quantized_product(output.weight))
-        kernels_.multiply_float(matrix, in.data, in.n_cols, n_rows, first_group, end_group, bias, output.accumulate,
-                                output.out.data, output.out.n_cols);
-    else
-        kernels_.multiply_quantized(
-            matrix, quantized_, output.precision == InputPrecision::kDouble ? quantized_rest_ : nullptr, n_rows,
-            first_group, end_group, bias, output.accumulate, output.out.data, output.out.n_cols);
-}
-
-// Tiles of at most kTileRows rows and kTileWidth outputs, each then copied to where its rows go.
-void CpuBackend::multiply_to_rows(const kernels::PackedMatrix& matrix, Activation in, bool quantized,
-                                  size_t first_group, size_t end_group, std::span<float* const> out) {
-    const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
-    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
-    for (size_t row = 0; row < out.size(); row += kTileRows) {
-        const size_t n_rows = std::min(kTileRows, out.size() - row);
-        for (size_t group = first_group; group < end_group; group += kTileGroups) {
-            const size_t n_groups = std::min(kTileGroups, end_group - group);
-            const size_t first = group * kernels::kGroupRows;
-            const size_t n_outputs = std::min(n_groups * kernels::kGroupRows, matrix.n_rows - first);
-            const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
-                                              matrix.data + group * group_bytes};
-            float tile[kTileRows * kTileWidth];
-            if (quantized)
-                kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, quantized_rest_ + row * row_bytes,
-                                            n_rows, 0, n_groups, nullptr, false, tile, kTileWidth);
-            else
-                kernels_.multiply_float(slice, in.data + row * in.n_cols, in.n_cols, n_rows, 0, n_groups, nullptr,
-                                        false, tile, kTileWidth);
-            for (size_t r = 0; r < n_rows; ++r)
-                std::memcpy(out[row + r] + first, tile + r * kTileWidth, n_outputs * sizeof(float));
-        }
-    }
-}
-
-// Calls work(first group, end group) in tasks of equal size, to within one group.
-template <typename Work>
-void CpuBackend::run_groups(size_t n_groups, size_t n_rows, const Work& work) {
-    const size_t per_thread = n_rows < kManyRows ? kTasksPerThread : kTasksPerThreadOfManyRows;
-    const size_t n_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * per_thread;
-    const size_t n_tasks = std::min({n_groups, n_wanted, Workers::kMaxTasks});
-    workers_.run(n_tasks,
-                 [&](size_t task, unsigned) { work(n_groups * task / n_tasks, n_groups * (task + 1) / n_tasks); });
-}
-
-void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
-    size_t n_groups = 0;
-    bool any_quantized = false;
-    InputPrecision precision = InputPrecision::kSingle;
-    for (const LinearOutput& output : outputs) {
-        n_groups += weights_.matrix(output.weight).n_groups();
-        any_quantized |= is_quantized_product(output.weight);
-        precision = std::max(precision, output.precision);
-    }
-    if (any_quantized) quantize(in, n_rows, precision);
-
-    // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
-    run_groups(n_groups, n_rows, [&](size_t first, size_t end) {
-        size_t begin_of_output = 0;
-        for (const LinearOutput& output : outputs) {
-            const size_t end_of_output = begin_of_output + weights_.matrix(output.weight).n_groups();
-            const size_t from = std::max(first, begin_of_output);
-            const size_t to = std::min(end, end_of_output);
-            if (from < to) multiply(in, n_rows, output, from - begin_of_output, to - begin_of_output);
-            begin_of_output = end_of_output;
-        }
-    });
-}
-
-void CpuBackend::gate(GateFunction function, Activation gate, Activation up, size_t n_rows) {
-    const auto multiply = function == GateFunction::kSilu ? kernels_.silu_multiply : kernels_.gelu_multiply;
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        float* rows = gate.data + first * gate.n_cols;
-        multiply(rows, up.data + first * up.n_cols, gate.n_cols, end - first, gate.n_cols, rows, gate.n_cols);
-    });
-}
-
-void CpuBackend::add(Activation in, size_t n_rows, Activation to) {
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        for (size_t i = first * in.n_cols; i < end * in.n_cols; ++i) to.data[i] += in.data[i];
-    });
-}
-
 void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) {
     for (size_t i = 0; i < rows.size(); ++i)
         if (out.data + i * out.n_cols != in.data + rows[i] * in.n_cols)
             std::memcpy(out.data + i * out.n_cols, in.data + rows[i] * in.n_cols, in.n_cols * sizeof(float));
 }
 
-void CpuBackend::output(Activation in, WeightId weight, std::span<float* const> logits) {
-    const kernels::PackedMatrix& matrix = weights_.matrix(weight);
-    const bool quantized = is_quantized_product(weight);
-    if (quantized) quantize(in, logits.size(), InputPrecision::kDouble);
-    run_groups(matrix.n_groups(), logits.size(),
-               [&](size_t first, size_t end) { multiply_to_rows(matrix, in, quantized, first, end, logits); });
+CpuRowOperations CpuBackend::all_rows() {
+    return {kernels_, weights_, mode_, &workers_, quantized_};
+}
+
+void CpuBackend::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
+    all_rows().rms_norm(in, n_rows, weight, epsilon, out);
+}
+
+void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
+    all_rows().linear(in, n_rows, outputs);
+}
+
+void CpuBackend::gate(GateFunction function, Activation gate, Activation up, size_t n_rows) {
+    all_rows().gate(function, gate, up, n_rows);
+}
+
+void CpuBackend::add(Activation in, size_t n_rows, Activation to) {
+    all_rows().add(in, n_rows, to);
+}
+
+void CpuBackend::output(Activation in, WeightId matrix, std::span<float* const> logits) {
+    all_rows().output(in, matrix, logits);
+}
+
+// As many ranges for each thread; few rows make one, whose operations the threads share.
+void CpuBackend::run_row_ranges(size_t n_rows, RowWork work, const void* self) {
+    const size_t n_threads = workers_.n_threads();
+    const size_t rounds = (n_rows + n_threads * kMostRowsOfRange - 1) / (n_threads * kMostRowsOfRange);
+    const size_t n_ranges = std::max<size_t>(rounds, 1) * n_threads;
+    const size_t range = (n_rows + n_ranges - 1) / n_ranges;
+    if (range < kFewestRowsOfRange) {
+        CpuRowOperations shared = all_rows();
+        work(self, shared, 0, n_rows);
+        return;
+    }
+    workers_.run_ranges(n_rows, range, [&](size_t first, size_t end) {
+        CpuRowOperations alone(kernels_, weights_, mode_, nullptr, quantized_ + first * quantized_bytes_of_row_);
+        work(self, alone, first, end - first);
+    });
 }
 
 }  // namespace inlay
