@@ -50,8 +50,8 @@ struct Kernels {
     // x: [n_rows, n_cols] with x_stride floats from row to row; out: n_rows * quantized_row_bytes(n_cols).
     void (*quantize_rows)(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out);
 
-    // The same with twice the bits: what `out` leaves of each value is quantised again into `rest`, which has out's
-    // size. The product of a row is the sum of the products of its two parts.
+    // The same with nearly twice the bits: what `out` leaves of each value is quantised again into `rest`, which has
+    // out's size.
     void (*quantize_rows_twice)(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out,
                                 std::byte* rest);
 
@@ -82,9 +82,10 @@ struct Kernels {
     // --- products ----------------------------------------------------------------------------------------------------
     // y[r, g * 16 + i] for row groups first_group..end_group of w: dot(w, x[r]) + bias (null: none), added to what y
     // holds if `accumulate` (y + (dot + bias)). Only the outputs below w.n_rows are written.
-    // Activations quantised by quantize_rows; w of a quantised type.
-    void (*multiply_quantized)(const PackedMatrix& w, const std::byte* x, size_t n_rows, size_t first_group,
-                               size_t end_group, const float* bias, bool accumulate, float* y, size_t y_stride);
+    // Activations quantised by quantize_rows, `rest` null, or by quantize_rows_twice; w of a quantised type.
+    void (*multiply_quantized)(const PackedMatrix& w, const std::byte* x, const std::byte* rest, size_t n_rows,
+                               size_t first_group, size_t end_group, const float* bias, bool accumulate, float* y,
+                               size_t y_stride);
     // Activations in f32; w of any type (quantised ones are dequantised tile by tile).
     void (*multiply_float)(const PackedMatrix& w, const float* x, size_t x_stride, size_t n_rows, size_t first_group,
                            size_t end_group, const float* bias, bool accumulate, float* y, size_t y_stride);

@@ -19,6 +19,10 @@ struct alignas(64) QuantizedBlock {
 };
 static_assert(sizeof(QuantizedBlock) == 64);
 
+// A row that is quantised twice has a second sequence of blocks, `rest`, of what the first leaves: a value is about
+// rest.d * (q * 2^kRestBits + rest.q). The rest's sums are those of both; its -128 times sums of its own q.
+inline constexpr unsigned kRestBits = 7;
+
 // Blocks with a larger |x| than this (the bits of 2^-120), and finite, have a scale; smaller ones are zero.
 inline constexpr int32_t kSmallestQuantizedBits = 0x03800000;
 inline constexpr int32_t kInfinityBits = 0x7f800000;

@@ -95,6 +95,20 @@ static BlockView view_block(const Tile& tile, size_t block, const std::byte* val
     return view;
 }
 
+// Scores of the blocks of one batch, as many at a time as there are registers for.
+static void score_blocks(const AttentionTask& task, const TileShape& shape, const std::byte* const* keys,
+                         size_t n_blocks, Tile& tile) {
+    const MultiplyKeys* multiply_keys = shape.multiply_keys[static_cast<size_t>(task.key_type)];
+    size_t done = 0;
+    while (done < n_blocks) {
+        size_t batch = kKeyBatches - 1;
+        while (multiply_keys[batch] == nullptr || done + (size_t{1} << batch) > n_blocks) --batch;
+        multiply_keys[batch](tile.queries, task.head_dim, task.scale, keys + done,
+                             tile.weights + done * tile.pairs * kBlockTokens);
+        done += size_t{1} << batch;
+    }
+}
+
 // All blocks of the split that some pair sees.
 static void attend_tile(const AttentionTask& task, size_t split, const TileShape& shape, Tile& tile) {
     TokenRange any = {static_cast<uint32_t>(kSplitPositions), 0};
@@ -108,22 +122,26 @@ static void attend_tile(const AttentionTask& task, size_t split, const TileShape
         if (seen.end > any.end) any.end = seen.end;
     }
     const std::byte* const* pages = task.pages + split * kSplitBlocks;
-    const MultiplyKeys* multiply_keys = shape.multiply_keys[static_cast<size_t>(task.key_type)];
     const MultiplyValues multiply_values = shape.multiply_values[static_cast<size_t>(task.value_type)];
+    const size_t most_blocks = kMaxVectors / tile.pairs < kMaxBatch ? kMaxVectors / tile.pairs : kMaxBatch;
+    // Blocks first_full..end_full are seen whole by all pairs; a batch has none or only such.
     const size_t end_block = (any.end + kBlockTokens - 1) / kBlockTokens;
+    const size_t first_full = (all.first + kBlockTokens - 1) / kBlockTokens;
+    const size_t end_full = all.end / kBlockTokens;
     size_t n_blocks = 0;
     for (size_t block = any.first / kBlockTokens; block < end_block; block += n_blocks) {
-        size_t batch = kBatches - 1;
-        while (multiply_keys[batch] == nullptr || block + (size_t{1} << batch) > end_block) --batch;
-        n_blocks = size_t{1} << batch;
-        const bool partial = all.first > block * kBlockTokens || all.end < (block + n_blocks) * kBlockTokens;
+        const bool partial = block < first_full || block >= end_full;
+        size_t limit = end_block;
+        if (!partial) limit = end_full;
+        if (block < first_full && first_full < end_block) limit = first_full;
+        n_blocks = limit - block < most_blocks ? limit - block : most_blocks;
         const std::byte* keys[kMaxBatch];
         BlockView views[kMaxBatch];
         for (size_t b = 0; b < n_blocks; ++b) {
             keys[b] = pages[block + b] + task.key_offset;
             views[b] = view_block(tile, block + b, pages[block + b] + task.value_offset, partial);
         }
-        multiply_keys[batch](tile.queries, task.head_dim, task.scale, keys, tile.weights);
+        score_blocks(task, shape, keys, n_blocks, tile);
         update_softmax(tile, block, n_blocks, partial);
         multiply_values(views, n_blocks, tile.weights, tile.rescale, task.value_dim, tile.outputs, kMaxValueDim);
     }

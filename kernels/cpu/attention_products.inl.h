@@ -12,9 +12,9 @@ namespace inlay::kernels::INLAY_ISA {
 constexpr size_t kMaxPairs = INLAY_REGISTERS >= 32 ? 12 : INLAY_REGISTERS >= 8 ? 6 : 4;
 constexpr size_t kScoreTile = INLAY_REGISTERS >= 32 ? 16 : 4;
 constexpr size_t kValueTile = INLAY_REGISTERS >= 32 ? 24 : 4;
-constexpr size_t kBatches = 4;  // a batch has 1, 2, 4 or 8 blocks
-constexpr size_t kMaxBatch = 8;
-constexpr size_t kMaxVectors = 16;  // pairs times blocks of one batch
+constexpr size_t kKeyBatches = 4;   // scores are taken of 1, 2, 4 or 8 blocks at a time
+constexpr size_t kMaxBatch = 8;     // blocks of one batch: what lies between the products is done for all of them
+constexpr size_t kMaxVectors = 48;  // pairs times blocks of one batch
 constexpr size_t kDotBlock = 32;    // a dot product is a sum of sums over this many dimensions
 
 // The elements index..index + 15 of a plane; `n`: only so many exist.
@@ -168,7 +168,7 @@ using MultiplyValues = void (*)(const BlockView*, size_t, const float*, const fl
 // product with values, by value type.
 struct TileShape {
     size_t pairs;
-    MultiplyKeys multiply_keys[2][kBatches];
+    MultiplyKeys multiply_keys[2][kKeyBatches];
     MultiplyValues multiply_values[2];
 };
 

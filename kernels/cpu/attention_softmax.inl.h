@@ -16,7 +16,7 @@ struct TokenRange {
     bool empty() const { return end <= first; }
 };
 
-// Several (row, head) pairs at one split. Lies on the stack: about 27 KiB at most.
+// Several (row, head) pairs at one split. Lies on the stack: about 30 KiB at most.
 struct Tile {
     alignas(64) float queries[kMaxHeadDim * kMaxPairs];     // [head_dim, pairs]
     alignas(64) float outputs[kMaxPairs * kMaxValueDim];    // [pairs, kMaxValueDim]
@@ -69,7 +69,7 @@ static void update_softmax(Tile& tile, size_t first_block, size_t n_blocks, bool
         running_max = next;
     }
     store(tile.max, running_max);
-    store(tile.rescale, exp(load(tile.rescale)));
+    for (size_t i = 0; i < n; i += 16) store(tile.rescale + i, exp(load(tile.rescale + i)));
     if (partial) {
         for (size_t i = 0; i < n; ++i) {
             if (ranges[i].empty()) tile.rescale[i] = 1.0f;

@@ -15,8 +15,9 @@ namespace inlay::kernels::INLAY_ISA {
 void quantize_rows(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out);
 void quantize_rows_twice(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out,
                          std::byte* rest);
-void multiply_quantized(const PackedMatrix& w, const std::byte* x, size_t n_rows, size_t first_group, size_t end_group,
-                        const float* bias, bool accumulate, float* y, size_t y_stride);
+void multiply_quantized(const PackedMatrix& w, const std::byte* x, const std::byte* rest, size_t n_rows,
+                        size_t first_group, size_t end_group, const float* bias, bool accumulate, float* y,
+                        size_t y_stride);
 void multiply_float(const PackedMatrix& w, const float* x, size_t x_stride, size_t n_rows, size_t first_group,
                     size_t end_group, const float* bias, bool accumulate, float* y, size_t y_stride);
 

@@ -27,27 +27,48 @@ int8_t round_to_even(float x) {
     return static_cast<int8_t>(up ? below + 1 : below);
 }
 
-QuantizedBlock quantize_block(const float* x) {
-    QuantizedBlock block = {};
-    const int32_t largest = largest_magnitude_bits(x);
-    if (largest < kSmallestQuantizedBits) return block;
-    const float amax = std::bit_cast<float>(largest);
-    block.d = amax / 127.0f;
+void set_sums(QuantizedBlock& block) {
     int32_t sums[2] = {0, 0};
-    if (largest < kInfinityBits) {
-        const float inverse = 127.0f / amax;
-        for (size_t k = 0; k < kTileCols; ++k) {
-            block.q[k] = round_to_even(x[k] * inverse);
-            sums[k / 16] += block.q[k];
-        }
-    }
+    for (size_t k = 0; k < kTileCols; ++k) sums[k / 16] += block.q[k];
     block.sum = block.d * static_cast<float>(sums[0] + sums[1]);
     block.minus_128_sum = -128 * (sums[0] + sums[1]);
     for (size_t half = 0; half < 2; ++half) {
         block.half_sum[half] = block.d * static_cast<float>(sums[half]);
         block.minus_128_half_sum[half] = -128 * sums[half];
     }
-    return block;
+}
+
+// The sums of both parts, exact, from those that each has of its own.
+void set_sums_of_both(const QuantizedBlock& first, QuantizedBlock& rest) {
+    const auto both = [](int32_t of_first, int32_t of_rest) { return (of_first << kRestBits) / -128 + of_rest / -128; };
+    rest.sum = rest.d * static_cast<float>(both(first.minus_128_sum, rest.minus_128_sum));
+    for (size_t half = 0; half < 2; ++half)
+        rest.half_sum[half] =
+            rest.d * static_cast<float>(both(first.minus_128_half_sum[half], rest.minus_128_half_sum[half]));
+}
+
+// rest: null, or takes what the block leaves of the values.
+void quantize_block(const float* x, QuantizedBlock& block, QuantizedBlock* rest) {
+    block = {};
+    if (rest) *rest = {};
+    const int32_t largest = largest_magnitude_bits(x);
+    if (largest < kSmallestQuantizedBits) return;
+    const float amax = std::bit_cast<float>(largest);
+    block.d = amax / 127.0f;
+    if (rest) rest->d = block.d * (1.0f / (1 << kRestBits));
+    if (largest < kInfinityBits) {
+        const float inverse = 127.0f / amax;
+        for (size_t k = 0; k < kTileCols; ++k) {
+            block.q[k] = round_to_even(x[k] * inverse);
+            if (!rest) continue;
+            const float left = std::fma(x[k], inverse, -static_cast<float>(block.q[k]));  // -0.5..0.5
+            rest->q[k] = round_to_even(left * (1 << kRestBits));
+        }
+    }
+    set_sums(block);
+    if (!rest) return;
+    set_sums(*rest);
+    set_sums_of_both(block, *rest);
 }
 
 }  // namespace
@@ -55,23 +76,16 @@ QuantizedBlock quantize_block(const float* x) {
 void reference_quantize_rows(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out) {
     auto* blocks = reinterpret_cast<QuantizedBlock*>(out);
     for (size_t row = 0; row < n_rows; ++row) {
-        for (size_t k = 0; k < n_cols; k += kTileCols) *blocks++ = quantize_block(x + row * x_stride + k);
+        for (size_t k = 0; k < n_cols; k += kTileCols) quantize_block(x + row * x_stride + k, *blocks++, nullptr);
     }
 }
 
 void reference_quantize_rows_twice(const float* x, size_t x_stride, size_t n_rows, size_t n_cols, std::byte* out,
                                    std::byte* rest) {
-    reference_quantize_rows(x, x_stride, n_rows, n_cols, out);
-    const auto* firsts = reinterpret_cast<const QuantizedBlock*>(out);
+    auto* blocks = reinterpret_cast<QuantizedBlock*>(out);
     auto* rests = reinterpret_cast<QuantizedBlock*>(rest);
     for (size_t row = 0; row < n_rows; ++row) {
-        for (size_t k = 0; k < n_cols; k += kTileCols) {
-            const QuantizedBlock& first = *firsts++;
-            float left[kTileCols];
-            for (size_t i = 0; i < kTileCols; ++i)
-                left[i] = std::fma(-first.d, static_cast<float>(first.q[i]), x[row * x_stride + k + i]);
-            *rests++ = quantize_block(left);
-        }
+        for (size_t k = 0; k < n_cols; k += kTileCols) quantize_block(x + row * x_stride + k, *blocks++, rests++);
     }
 }
 

@@ -25,6 +25,8 @@ inline constexpr WeightId kNoWeight = UINT32_MAX;
 struct Activation {
     float* data = nullptr;
     size_t n_cols = 0;
+
+    Activation from_row(size_t row) const { return {data + row * n_cols, n_cols}; }
 };
 
 // The rows of one sequence in a step: consecutive tokens at consecutive positions.
@@ -66,10 +68,21 @@ struct LinearOutput {
     InputPrecision precision;
 };
 
-class Backend {
+// Operations each of whose rows sees itself alone, over n_rows rows.
+class RowOperations {
 public:
-    virtual ~Backend() = default;
+    virtual ~RowOperations() = default;
 
+    virtual void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) = 0;
+    // All outputs of one input at once: it is quantised once, and threads share all rows of all weights.
+    virtual void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) = 0;
+    // gate = function(gate) * up
+    virtual void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) = 0;
+    virtual void add(Activation in, size_t n_rows, Activation to) = 0;  // to += in
+};
+
+class Backend : public RowOperations {
+public:
     // --- weights -----------------------------------------------------------------------------------------------------
     // Called with bytes of the file done so far; returns false to cancel the loading.
     using Progress = std::function<bool(uint64_t done)>;
@@ -101,11 +114,24 @@ public:
     };
     virtual Activation activation(Buffer buffer) const = 0;
 
+    // --- ranges of rows ----------------------------------------------------------------------------------------------
+    // Calls work(operations, first row, rows) for ranges that make up 0..n_rows - 1. Operations on many rows of a step
+    // that follow each other need no other rows: a thread that takes a range through all of them keeps it near itself.
+    // Ranges may run at the same time, on any thread; `work` must not throw, and uses `operations` alone.
+    template <typename Work>
+    void by_row_ranges(size_t n_rows, const Work& work) {
+        run_row_ranges(
+            n_rows,
+            [](const void* self, RowOperations& operations, size_t first_row, size_t n) {
+                (*static_cast<const Work*>(self))(operations, first_row, n);
+            },
+            &work);
+    }
+    using RowWork = void (*)(const void* self, RowOperations& operations, size_t first_row, size_t n_rows);
+    virtual void run_row_ranges(size_t n_rows, RowWork work, const void* self) = 0;
+
     // --- operations, each over n_rows rows ---------------------------------------------------------------------------
     virtual void embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) = 0;
-    virtual void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) = 0;
-    // All outputs of one input at once: it is quantised once, and threads share all rows of all weights.
-    virtual void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) = 0;
     // Computes the angles of all rows once for a step.
     virtual void begin_positions(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes) = 0;
     // Rotates queries and keys, then writes keys and values into the pages of the layer.
@@ -114,9 +140,6 @@ public:
                                 Activation value) = 0;
     virtual void attention(std::span<const SequenceRows> sequences, uint32_t layer, uint32_t window, float scale,
                            Activation query, Activation out) = 0;
-    // gate = function(gate) * up
-    virtual void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) = 0;
-    virtual void add(Activation in, size_t n_rows, Activation to) = 0;  // to += in
     // out[i] = in[rows[i]], rows ascending; `out` may be `in`.
     virtual void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) = 0;
     // Logits of the first n_rows of `in` in the host's memory, with inputs of double precision.

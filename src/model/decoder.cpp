@@ -79,7 +79,9 @@ void Decoder::begin(const StepRows& rows) {
 
 void Decoder::compute_layer(const StepRows& rows, uint32_t layer) {
     attention_part(rows, layer);
-    feed_forward_part(rows.tokens.size(), layers_[layer]);
+    backend_.by_row_ranges(rows.tokens.size(), [&](RowOperations& operations, size_t first_row, size_t n_rows) {
+        feed_forward_rows(operations, first_row, n_rows, layers_[layer]);
+    });
 }
 
 // The residual stream is all that goes from layer to layer.
@@ -89,72 +91,82 @@ void Decoder::keep_rows(std::span<const uint32_t> kept, const StepRows& rows) {
     backend_.begin_positions(rows.sequences, spec_.ropes);
 }
 
+void Decoder::project_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights) {
+    const auto rows_of = [&](Buffer buffer) { return backend_.activation(buffer).from_row(first_row); };
+    const Activation normed = rows_of(Buffer::kNormed);  // [n_rows, n_embedding]
+    const Activation query = rows_of(Buffer::kQuery);    // [n_rows, n_heads, head_dim]
+    const Activation key = rows_of(Buffer::kKey);        // [n_rows, n_kv_heads, head_dim]
+    const Activation value = rows_of(Buffer::kValue);    // [n_rows, n_kv_heads, value_dim]
+
+    operations.rms_norm(rows_of(Buffer::kHidden), n_rows, weights[LayerSlot::kAttentionNorm], spec_.norm_epsilon,
+                        normed);
+    // Those that take longest come first, so that no thread is left with one.
+    const LinearOutput projections[] = {
+        {weights[LayerSlot::kKey], weights[LayerSlot::kKeyBias], key, false, InputPrecision::kDouble},
+        {weights[LayerSlot::kValue], weights[LayerSlot::kValueBias], value, false, InputPrecision::kDouble},
+        {weights[LayerSlot::kQuery], weights[LayerSlot::kQueryBias], query, false, InputPrecision::kSingle}};
+    operations.linear(normed, n_rows, projections);
+    norm_heads(operations, query, n_rows, weights[LayerSlot::kQueryNorm]);
+    norm_heads(operations, key, n_rows, weights[LayerSlot::kKeyNorm]);
+}
+
 void Decoder::attention_part(const StepRows& rows, uint32_t layer) {
     const Layer& weights = layers_[layer];
     const LayerSpec& spec = spec_.layers[layer];
-    const size_t n_rows = rows.tokens.size();
-    const Activation hidden = backend_.activation(Buffer::kHidden);       // [n_rows, n_embedding]
-    const Activation normed = backend_.activation(Buffer::kNormed);       // [n_rows, n_embedding]
-    const Activation query = backend_.activation(Buffer::kQuery);         // [n_rows, n_heads, head_dim]
-    const Activation key = backend_.activation(Buffer::kKey);             // [n_rows, n_kv_heads, head_dim]
-    const Activation value = backend_.activation(Buffer::kValue);         // [n_rows, n_kv_heads, value_dim]
-    const Activation attended = backend_.activation(Buffer::kAttention);  // [n_rows, n_heads, value_dim]
+    const Activation query = backend_.activation(Buffer::kQuery);
+    backend_.by_row_ranges(rows.tokens.size(), [&](RowOperations& operations, size_t first_row, size_t n_rows) {
+        project_rows(operations, first_row, n_rows, weights);
+    });
+    backend_.rope_and_store(rows.sequences, spec_.ropes, spec.rope, layer, query, backend_.activation(Buffer::kKey),
+                            backend_.activation(Buffer::kValue));
+    backend_.attention(rows.sequences, layer, spec.window, spec_.attention_scale, query,
+                       backend_.activation(Buffer::kAttention));
+}
 
-    backend_.rms_norm(hidden, n_rows, weights[LayerSlot::kAttentionNorm], spec_.norm_epsilon, normed);
-    const LinearOutput projections[] = {
-        {weights[LayerSlot::kQuery], weights[LayerSlot::kQueryBias], query, false, InputPrecision::kSingle},
-        {weights[LayerSlot::kKey], weights[LayerSlot::kKeyBias], key, false, InputPrecision::kDouble},
-        {weights[LayerSlot::kValue], weights[LayerSlot::kValueBias], value, false, InputPrecision::kDouble}};
-    backend_.linear(normed, n_rows, projections);
-    norm_heads(query, n_rows, weights[LayerSlot::kQueryNorm]);
-    norm_heads(key, n_rows, weights[LayerSlot::kKeyNorm]);
-    backend_.rope_and_store(rows.sequences, spec_.ropes, spec.rope, layer, query, key, value);
-    backend_.attention(rows.sequences, layer, spec.window, spec_.attention_scale, query, attended);
-    add_to_hidden(attended, n_rows,
+void Decoder::feed_forward_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights) {
+    const auto rows_of = [&](Buffer buffer) { return backend_.activation(buffer).from_row(first_row); };
+    const Activation hidden = rows_of(Buffer::kHidden);       // [n_rows, n_embedding]
+    const Activation normed = rows_of(Buffer::kNormed);       // [n_rows, n_embedding]
+    const Activation attended = rows_of(Buffer::kAttention);  // [n_rows, n_heads, value_dim]
+    const Activation gate = rows_of(Buffer::kGate);           // [n_rows, n_feed_forward]
+    const Activation up = rows_of(Buffer::kUp);               // [n_rows, n_feed_forward]
+
+    add_to_hidden(operations, hidden, attended, n_rows,
                   {.weight = weights[LayerSlot::kAttentionOutput],
                    .bias = weights[LayerSlot::kAttentionOutputBias],
                    .norm = weights[LayerSlot::kPostAttentionNorm],
-                   .precision = InputPrecision::kSingle});
-}
-
-void Decoder::feed_forward_part(size_t n_rows, const Layer& weights) {
-    const Activation hidden = backend_.activation(Buffer::kHidden);
-    const Activation normed = backend_.activation(Buffer::kNormed);
-    const Activation gate = backend_.activation(Buffer::kGate);  // [n_rows, n_feed_forward]
-    const Activation up = backend_.activation(Buffer::kUp);      // [n_rows, n_feed_forward]
-
-    backend_.rms_norm(hidden, n_rows, weights[LayerSlot::kFeedForwardNorm], spec_.norm_epsilon, normed);
+                   .added = normed});
+    operations.rms_norm(hidden, n_rows, weights[LayerSlot::kFeedForwardNorm], spec_.norm_epsilon, normed);
     const LinearOutput projections[] = {
         {weights[LayerSlot::kGate], weights[LayerSlot::kGateBias], gate, false, InputPrecision::kSingle},
         {weights[LayerSlot::kUp], weights[LayerSlot::kUpBias], up, false, InputPrecision::kSingle}};
-    backend_.linear(normed, n_rows, projections);
-    backend_.gate(spec_.gate, gate, up, n_rows);
-    add_to_hidden(gate, n_rows,
+    operations.linear(normed, n_rows, projections);
+    operations.gate(spec_.gate, gate, up, n_rows);
+    add_to_hidden(operations, hidden, gate, n_rows,
                   {.weight = weights[LayerSlot::kDown],
                    .bias = weights[LayerSlot::kDownBias],
                    .norm = weights[LayerSlot::kPostFeedForwardNorm],
-                   .precision = InputPrecision::kDouble});
+                   .added = normed});
 }
 
 // Heads lie behind each other in a row, so a row of heads is as many rows of one head.
-void Decoder::norm_heads(Activation heads, size_t n_rows, WeightId norm) {
+void Decoder::norm_heads(RowOperations& operations, Activation heads, size_t n_rows, WeightId norm) {
     if (norm == kNoWeight) return;
     const size_t n_heads = heads.n_cols / spec_.head_dim;
     const Activation each{heads.data, spec_.head_dim};  // [n_rows * n_heads, head_dim]
-    backend_.rms_norm(each, n_rows * n_heads, norm, spec_.norm_epsilon, each);
+    operations.rms_norm(each, n_rows * n_heads, norm, spec_.norm_epsilon, each);
 }
 
-void Decoder::add_to_hidden(Activation in, size_t n_rows, const Contribution& what) {
-    const Activation hidden = backend_.activation(Buffer::kHidden);
+void Decoder::add_to_hidden(RowOperations& operations, Activation hidden, Activation in, size_t n_rows,
+                            const Contribution& what) {
     if (what.norm == kNoWeight) {
-        const LinearOutput output{what.weight, what.bias, hidden, true, what.precision};
-        return backend_.linear(in, n_rows, {&output, 1});
+        const LinearOutput output{what.weight, what.bias, hidden, true, InputPrecision::kSingle};
+        return operations.linear(in, n_rows, {&output, 1});
     }
-    const Activation added = backend_.activation(Buffer::kNormed);  // [n_rows, n_embedding]
-    const LinearOutput output{what.weight, what.bias, added, false, what.precision};
-    backend_.linear(in, n_rows, {&output, 1});
-    backend_.rms_norm(added, n_rows, what.norm, spec_.norm_epsilon, added);
-    backend_.add(added, n_rows, hidden);
+    const LinearOutput output{what.weight, what.bias, what.added, false, InputPrecision::kSingle};
+    operations.linear(in, n_rows, {&output, 1});
+    operations.rms_norm(what.added, n_rows, what.norm, spec_.norm_epsilon, what.added);
+    operations.add(what.added, n_rows, hidden);
 }
 
 void Decoder::finish(const StepRows& rows) {

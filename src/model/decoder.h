@@ -57,13 +57,16 @@ private:
         WeightId weight;
         WeightId bias;
         WeightId norm;
-        InputPrecision precision;
+        Activation added;  // room for it where it has a norm
     };
 
     void attention_part(const StepRows& rows, uint32_t layer);
-    void feed_forward_part(size_t n_rows, const Layer& weights);
-    void norm_heads(Activation heads, size_t n_rows, WeightId norm);
-    void add_to_hidden(Activation in, size_t n_rows, const Contribution& what);
+    // Of rows first_row..first_row + n_rows: norm to projections, and all that follows attention.
+    void project_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights);
+    void feed_forward_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights);
+    void norm_heads(RowOperations& operations, Activation heads, size_t n_rows, WeightId norm);
+    void add_to_hidden(RowOperations& operations, Activation hidden, Activation in, size_t n_rows,
+                       const Contribution& what);
 
     ModelSpec spec_;
     Backend& backend_;

@@ -23,6 +23,9 @@ public:
     void reserve_rows(size_t n_rows, size_t n_positions) override { real_.reserve_rows(n_rows, n_positions); }
     uint64_t scratch_bytes() const override { return real_.scratch_bytes(); }
     Activation activation(Buffer buffer) const override { return real_.activation(buffer); }
+    void run_row_ranges(size_t n_rows, RowWork work, const void* self) override {
+        real_.run_row_ranges(n_rows, work, self);
+    }
     void embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) override {
         real_.embed(matrix, tokens, scale, out);
     }

@@ -56,19 +56,27 @@ struct CpuBackend::AttentionWork {
     size_t first_seen(size_t position) const { return window == 0 || position < window ? 0 : position + 1 - window; }
 };
 
+// Calls work(rows of the sequence, row of the sequence, row of the step) for each row of a step.
+template <typename Work>
+void CpuBackend::run_rows(std::span<const SequenceRows> sequences, size_t grain, const Work& work) {
+    workers_.run_ranges(rows_of(sequences), grain, [&](size_t first, size_t end) {
+        for (const SequenceRows& rows : sequences) {
+            const size_t from = std::max<size_t>(first, rows.first_row);
+            const size_t to = std::min<size_t>(end, rows.first_row + rows.n_rows);
+            for (size_t step_row = from; step_row < to; ++step_row) work(rows, step_row - rows.first_row, step_row);
+        }
+    });
+}
+
 void CpuBackend::begin_positions(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes) {
-    const size_t n_step_rows = rows_of(sequences);
     float* out = angles_;
     for (const RopeSpec& rope : ropes) {
         const size_t n_pairs = rope.inverse_frequency.size();
-        for (const SequenceRows& rows : sequences)
-            workers_.run_ranges(rows.n_rows, 16, [&](size_t first, size_t end) {
-                for (size_t row = first; row < end; ++row)
-                    kernels_.rope_angles(rows.first_position + static_cast<uint32_t>(row),
-                                         rope.inverse_frequency.data(), rope.magnitude, n_pairs,
-                                         out + (rows.first_row + row) * 2 * n_pairs);
-            });
-        out += n_step_rows * 2 * n_pairs;
+        run_rows(sequences, 16, [&](const SequenceRows& rows, size_t row, size_t step_row) {
+            kernels_.rope_angles(rows.first_position + static_cast<uint32_t>(row), rope.inverse_frequency.data(),
+                                 rope.magnitude, n_pairs, out + step_row * 2 * n_pairs);
+        });
+        out += rows_of(sequences) * 2 * n_pairs;
     }
 }
 
@@ -83,29 +91,23 @@ void CpuBackend::rope_and_store(std::span<const SequenceRows> sequences, std::sp
     for (const RopeSpec& before : ropes.first(rope_index))
         angles += rows_of(sequences) * 2 * before.inverse_frequency.size();
 
-    for (const SequenceRows& rows : sequences) {
+    run_rows(sequences, 4, [&](const SequenceRows& rows, size_t row, size_t step_row) {
         const KvLayout& layout = *rows.layout;
-        std::byte* const* pages = rows.pages[layout.group_of(layer)];
-        workers_.run_ranges(rows.n_rows, 4, [&](size_t first, size_t end) {
-            for (size_t row = first; row < end; ++row) {
-                const size_t step_row = rows.first_row + row;
-                const size_t position = rows.first_position + row;
-                const float* row_angles = angles + step_row * 2 * n_pairs;
-                float* k = key.data + step_row * key.n_cols;
-                const float* v = value.data + step_row * value.n_cols;
-                kernels_.rope_rotate(query.data + step_row * query.n_cols, query.n_cols / head_dim, head_dim,
-                                     row_angles, n_pairs, rope.interleaved);
-                kernels_.rope_rotate(k, n_kv_heads, head_dim, row_angles, n_pairs, rope.interleaved);
-                std::byte* page = pages[position / kBlockTokens];
-                for (uint32_t head = 0; head < n_kv_heads; ++head) {
-                    kernels_.store_keys(k + head * head_dim, head_dim, layout.key_type, position % kBlockTokens,
-                                        page + layout.key_offset(layer, head));
-                    kernels_.store_values(v + head * value_dim, value_dim, layout.value_type, position % kBlockTokens,
-                                          page + layout.value_offset(layer, head));
-                }
-            }
-        });
-    }
+        const size_t position = rows.first_position + row;
+        const float* row_angles = angles + step_row * 2 * n_pairs;
+        float* k = key.data + step_row * key.n_cols;
+        const float* v = value.data + step_row * value.n_cols;
+        kernels_.rope_rotate(query.data + step_row * query.n_cols, query.n_cols / head_dim, head_dim, row_angles,
+                             n_pairs, rope.interleaved);
+        kernels_.rope_rotate(k, n_kv_heads, head_dim, row_angles, n_pairs, rope.interleaved);
+        std::byte* page = rows.pages[layout.group_of(layer)][position / kBlockTokens];
+        for (uint32_t head = 0; head < n_kv_heads; ++head) {
+            kernels_.store_keys(k + head * head_dim, head_dim, layout.key_type, position % kBlockTokens,
+                                page + layout.key_offset(layer, head));
+            kernels_.store_values(v + head * value_dim, value_dim, layout.value_type, position % kBlockTokens,
+                                  page + layout.value_offset(layer, head));
+        }
+    });
 }
 
 void CpuBackend::finish_rows(const AttentionWork& work, const float* states, size_t first_row, size_t end_row,

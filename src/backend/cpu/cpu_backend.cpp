@@ -8,11 +8,9 @@
 namespace inlay {
 namespace {
 
-constexpr size_t kRowGrain = 8;        // rows of one task of a row-wise operation
-constexpr size_t kTasksPerThread = 4;  // products are cut finer than the threads, so that a late thread costs little
-constexpr size_t kTileGroups = 4;
-constexpr size_t kTileWidth = kTileGroups * kernels::kGroupRows;
-constexpr size_t kTileRows = 64;
+constexpr size_t kRowGrain = 8;  // rows of one task
+constexpr size_t kMostRowsOfRange = 128;
+constexpr size_t kFewestRowsOfRange = 32;  // fewer are better shared by the threads
 
 }  // namespace
 
@@ -45,6 +43,7 @@ void CpuBackend::reserve_rows(size_t n_rows, size_t n_positions) {
     const auto at = [&](uint64_t offset) { return reinterpret_cast<float*>(scratch_.data() + offset); };
     for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = {at(layout.buffers[i]), layout.widths[i]};
     quantized_ = scratch_.data() + layout.quantized;
+    quantized_bytes_of_row_ = layout.quantized_bytes_of_row;
     angles_ = at(layout.angles);
     thread_states_ = at(layout.thread_states);
     split_states_ = at(layout.split_states);
@@ -62,164 +61,50 @@ void CpuBackend::embed(WeightId matrix, std::span<const int32_t> tokens, float s
     });
 }
 
-void CpuBackend::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        kernels_.rms_norm(in.data + first * in.n_cols, in.n_cols, weights_.vector(weight), epsilon, end - first,
-                          in.n_cols, out.data + first * out.n_cols, out.n_cols);
-    });
-}
-
-bool CpuBackend::is_quantized_product(WeightId weight) const {
-    return mode_ == ComputeMode::kAuto && is_quantized(weights_.matrix(weight).type);
-}
-
-void CpuBackend::quantize(Activation in, size_t n_rows, InputPrecision precision) {
-    const size_t row_bytes = kernels::quantized_row_bytes(in.n_cols);
-    quantized_rest_ = quantized_ + n_rows * row_bytes;
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        const float* rows = in.data + first * in.n_cols;
-        std::byte* out = quantized_ + first * row_bytes;
-        if (precision == InputPrecision::kSingle)
-            kernels_.quantize_rows(rows, in.n_cols, end - first, in.n_cols, out);
-        else
-            kernels_.quantize_rows_twice(rows, in.n_cols, end - first, in.n_cols, out,
-                                         quantized_rest_ + first * row_bytes);
-    });
-}
-
-void CpuBackend::multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group,
-                          size_t end_group) {
-    const kernels::PackedMatrix& matrix = weights_.matrix(output.weight);
-    const float* bias = weights_.vector(output.bias);
-    if (!is_quantized_product(output.weight))
-        kernels_.multiply_float(matrix, in.data, in.n_cols, n_rows, first_group, end_group, bias, output.accumulate,
-                                output.out.data, output.out.n_cols);
-    else if (output.precision == InputPrecision::kSingle)
-        kernels_.multiply_quantized(matrix, quantized_, n_rows, first_group, end_group, bias, output.accumulate,
-                                    output.out.data, output.out.n_cols);
-    else
-        multiply_twice(matrix, n_rows, first_group, end_group, bias, output.accumulate,
-                       {output.out.data, output.out.n_cols, {}});
-}
-
-// Calls work(slice, first row, rows, first output) for tiles of at most kTileRows rows and kTileWidth outputs.
-template <typename Work>
-void CpuBackend::for_each_tile(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group, size_t end_group,
-                               const Work& work) {
-    const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
-    for (size_t row = 0; row < n_rows; row += kTileRows)
-        for (size_t group = first_group; group < end_group; group += kTileGroups) {
-            const size_t groups = std::min(kTileGroups, end_group - group);
-            const size_t first = group * kernels::kGroupRows;
-            const size_t n_outputs = std::min(groups * kernels::kGroupRows, matrix.n_rows - first);
-            const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
-                                              matrix.data + group * group_bytes};
-            work(slice, row, std::min(kTileRows, n_rows - row), first);
-        }
-}
-
-// The products of both parts of the input, then their sum. The parts of a single row lie behind each other and go over
-// the weights together, as two rows do.
-void CpuBackend::multiply_twice(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group,
-                                size_t end_group, const float* bias, bool accumulate, const ProductRows& out) {
-    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
-    for_each_tile(matrix, n_rows, first_group, end_group,
-                  [&](const kernels::PackedMatrix& slice, size_t row, size_t rows, size_t first) {
-                      float parts[2][kTileRows * kTileWidth];
-                      const size_t groups = slice.n_groups();
-                      if (n_rows == 1) {
-                          kernels_.multiply_quantized(slice, quantized_, 2, 0, groups, nullptr, false, parts[0],
-                                                      kTileRows * kTileWidth);
-                      } else {
-                          kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, rows, 0, groups, nullptr,
-                                                      false, parts[0], kTileWidth);
-                          kernels_.multiply_quantized(slice, quantized_rest_ + row * row_bytes, rows, 0, groups,
-                                                      nullptr, false, parts[1], kTileWidth);
-                      }
-                      for (size_t r = 0; r < rows; ++r) {
-                          float* y = out[row + r] + first;
-                          for (size_t i = 0; i < slice.n_rows; ++i) {
-                              float sum = parts[0][r * kTileWidth + i] + parts[1][r * kTileWidth + i];
-                              if (bias) sum += bias[first + i];
-                              y[i] = accumulate ? y[i] + sum : sum;
-                          }
-                      }
-                  });
-}
-
-void CpuBackend::multiply_float_to_rows(const kernels::PackedMatrix& matrix, Activation in, size_t n_rows,
-                                        size_t first_group, size_t end_group, const ProductRows& out) {
-    for_each_tile(matrix, n_rows, first_group, end_group,
-                  [&](const kernels::PackedMatrix& slice, size_t row, size_t rows, size_t first) {
-                      float tile[kTileRows * kTileWidth];
-                      kernels_.multiply_float(slice, in.data + row * in.n_cols, in.n_cols, rows, 0, slice.n_groups(),
-                                              nullptr, false, tile, kTileWidth);
-                      for (size_t r = 0; r < rows; ++r)
-                          std::memcpy(out[row + r] + first, tile + r * kTileWidth, slice.n_rows * sizeof(float));
-                  });
-}
-
-// A few tasks a thread, as many groups each as that takes.
-size_t CpuBackend::groups_per_task(size_t n_groups) const {
-    const size_t n_tasks_wanted = workers_.n_threads() == 1 ? 1 : workers_.n_threads() * kTasksPerThread;
-    return std::max((n_groups + n_tasks_wanted - 1) / n_tasks_wanted,
-                    (n_groups + Workers::kMaxTasks - 1) / Workers::kMaxTasks);
-}
-
-void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
-    size_t n_groups = 0;
-    bool any_quantized = false;
-    InputPrecision precision = InputPrecision::kSingle;
-    for (const LinearOutput& output : outputs) {
-        n_groups += weights_.matrix(output.weight).n_groups();
-        any_quantized |= is_quantized_product(output.weight);
-        precision = std::max(precision, output.precision);
-    }
-    if (any_quantized) quantize(in, n_rows, precision);
-
-    // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
-    workers_.run_ranges(n_groups, groups_per_task(n_groups), [&](size_t first, size_t end) {
-        size_t begin_of_output = 0;
-        for (const LinearOutput& output : outputs) {
-            const size_t end_of_output = begin_of_output + weights_.matrix(output.weight).n_groups();
-            const size_t from = std::max(first, begin_of_output);
-            const size_t to = std::min(end, end_of_output);
-            if (from < to) multiply(in, n_rows, output, from - begin_of_output, to - begin_of_output);
-            begin_of_output = end_of_output;
-        }
-    });
-}
-
-void CpuBackend::gate(GateFunction function, Activation gate, Activation up, size_t n_rows) {
-    const auto multiply = function == GateFunction::kSilu ? kernels_.silu_multiply : kernels_.gelu_multiply;
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        float* rows = gate.data + first * gate.n_cols;
-        multiply(rows, up.data + first * up.n_cols, gate.n_cols, end - first, gate.n_cols, rows, gate.n_cols);
-    });
-}
-
-void CpuBackend::add(Activation in, size_t n_rows, Activation to) {
-    workers_.run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
-        for (size_t i = first * in.n_cols; i < end * in.n_cols; ++i) to.data[i] += in.data[i];
-    });
-}
-
 void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) {
     for (size_t i = 0; i < rows.size(); ++i)
         if (out.data + i * out.n_cols != in.data + rows[i] * in.n_cols)
             std::memcpy(out.data + i * out.n_cols, in.data + rows[i] * in.n_cols, in.n_cols * sizeof(float));
 }
 
-void CpuBackend::output(Activation in, WeightId weight, std::span<float* const> logits) {
-    const kernels::PackedMatrix& matrix = weights_.matrix(weight);
-    const bool quantized = is_quantized_product(weight);
-    const ProductRows out{nullptr, 0, logits};
-    if (quantized) quantize(in, logits.size(), InputPrecision::kDouble);
-    workers_.run_ranges(matrix.n_groups(), groups_per_task(matrix.n_groups()), [&](size_t first, size_t end) {
-        if (quantized)
-            multiply_twice(matrix, logits.size(), first, end, nullptr, false, out);
-        else
-            multiply_float_to_rows(matrix, in, logits.size(), first, end, out);
+CpuRowOperations CpuBackend::all_rows() {
+    return {kernels_, weights_, mode_, &workers_, quantized_};
+}
+
+void CpuBackend::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
+    all_rows().rms_norm(in, n_rows, weight, epsilon, out);
+}
+
+void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
+    all_rows().linear(in, n_rows, outputs);
+}
+
+void CpuBackend::gate(GateFunction function, Activation gate, Activation up, size_t n_rows) {
+    all_rows().gate(function, gate, up, n_rows);
+}
+
+void CpuBackend::add(Activation in, size_t n_rows, Activation to) {
+    all_rows().add(in, n_rows, to);
+}
+
+void CpuBackend::output(Activation in, WeightId matrix, std::span<float* const> logits) {
+    all_rows().output(in, matrix, logits);
+}
+
+// As many ranges for each thread; few rows make one, whose operations the threads share.
+void CpuBackend::run_row_ranges(size_t n_rows, RowWork work, const void* self) {
+    const size_t n_threads = workers_.n_threads();
+    const size_t rounds = (n_rows + n_threads * kMostRowsOfRange - 1) / (n_threads * kMostRowsOfRange);
+    const size_t n_ranges = std::max<size_t>(rounds, 1) * n_threads;
+    const size_t range = (n_rows + n_ranges - 1) / n_ranges;
+    if (range < kFewestRowsOfRange) {
+        CpuRowOperations shared = all_rows();
+        work(self, shared, 0, n_rows);
+        return;
+    }
+    workers_.run_ranges(n_rows, range, [&](size_t first, size_t end) {
+        CpuRowOperations alone(kernels_, weights_, mode_, nullptr, quantized_ + first * quantized_bytes_of_row_);
+        work(self, alone, first, end - first);
     });
 }
 

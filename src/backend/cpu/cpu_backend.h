@@ -7,14 +7,13 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/cpu/cpu_row_operations.h"
 #include "backend/cpu/packed_weights.h"
 #include "base/pages.h"
 #include "base/workers.h"
 #include "kernels/kernels.h"
 
 namespace inlay {
-
-enum class ComputeMode : uint8_t { kAuto, kF32 };
 
 class CpuBackend final : public Backend {
 public:
@@ -34,6 +33,8 @@ public:
     uint64_t scratch_bytes() const override { return scratch_committed_; }
     Activation activation(Buffer buffer) const override { return buffers_[static_cast<size_t>(buffer)]; }
 
+    void run_row_ranges(size_t n_rows, RowWork work, const void* self) override;
+
     void embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) override;
     void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) override;
     void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) override;
@@ -50,26 +51,9 @@ public:
 private:
     struct AttentionWork;
 
-    // Where the rows of a product go: one behind the other, or each to its own place.
-    struct ProductRows {
-        float* first;
-        size_t stride;
-        std::span<float* const> each;  // empty: behind the other
-
-        float* operator[](size_t row) const { return each.empty() ? first + row * stride : each[row]; }
-    };
-
-    void quantize(Activation in, size_t n_rows, InputPrecision precision);
-    bool is_quantized_product(WeightId weight) const;
-    void multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group);
+    CpuRowOperations all_rows();
     template <typename Work>
-    void for_each_tile(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group, size_t end_group,
-                       const Work& work);
-    void multiply_twice(const kernels::PackedMatrix& matrix, size_t n_rows, size_t first_group, size_t end_group,
-                        const float* bias, bool accumulate, const ProductRows& out);
-    void multiply_float_to_rows(const kernels::PackedMatrix& matrix, Activation in, size_t n_rows, size_t first_group,
-                                size_t end_group, const ProductRows& out);
-    size_t groups_per_task(size_t n_groups) const;
+    void run_rows(std::span<const SequenceRows> sequences, size_t grain, const Work& work);
     void attend_whole(const AttentionWork& work, const SequenceRows& rows, size_t first_row, size_t end_row,
                       size_t kv_head, unsigned thread);
     void attention_by_rows(const AttentionWork& work, size_t n_tasks);
@@ -86,11 +70,11 @@ private:
     PageRange scratch_;
     std::atomic<uint64_t> scratch_committed_{0};  // read by hosts while a step runs
     std::array<Activation, static_cast<size_t>(Buffer::kCount)> buffers_{};
-    std::byte* quantized_ = nullptr;       // [n_rows] rows of the last input
-    std::byte* quantized_rest_ = nullptr;  // [n_rows] what those leave of it, right behind them
-    float* angles_ = nullptr;              // [ropes][max_rows, 2, n_pairs]
-    float* thread_states_ = nullptr;       // [n_threads, kAttentionRowsPerTask, group heads] attention states
-    float* split_states_ = nullptr;        // [rows, kv heads, splits, group heads] attention states
+    std::byte* quantized_ = nullptr;  // [n_rows, quantized_bytes_of_row_]
+    size_t quantized_bytes_of_row_ = 0;
+    float* angles_ = nullptr;         // [ropes][max_rows, 2, n_pairs]
+    float* thread_states_ = nullptr;  // [n_threads, kAttentionRowsPerTask, group heads] attention states
+    float* split_states_ = nullptr;   // [rows, kv heads, splits, group heads] attention states
 };
 
 }  // namespace inlay

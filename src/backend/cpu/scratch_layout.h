@@ -27,6 +27,7 @@ struct ScratchLayout {
     std::array<uint64_t, kBuffers> buffers{};  // offsets of [n_rows, width]
     std::array<size_t, kBuffers> widths{};
     uint64_t quantized = 0;
+    size_t quantized_bytes_of_row = 0;  // of the widest input, quantised twice
     uint64_t angles = 0;
     uint64_t thread_states = 0;
     uint64_t split_states = 0;
@@ -39,7 +40,8 @@ struct ScratchLayout {
         for (size_t i = 0; i < kBuffers; ++i) buffers[i] = take(n_rows * widths[i] * sizeof(float));
 
         const size_t widest_input = std::max({shape.n_embedding, shape.attention_width, shape.n_feed_forward});
-        quantized = take(2 * n_rows * kernels::quantized_row_bytes(widest_input));
+        quantized_bytes_of_row = 2 * kernels::quantized_row_bytes(widest_input);
+        quantized = take(n_rows * quantized_bytes_of_row);
         angles = take(n_rows * 2 * shape.n_pairs * sizeof(float));
 
         const size_t state_bytes = kernels::attention_state_floats(shape.value_dim) * sizeof(float);

@@ -1,0 +1,151 @@
+#include "backend/cpu/cpu_row_operations.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/quantized_rows.h"
+
+namespace inlay {
+namespace {
+
+constexpr size_t kRowGrain = 8;        // rows of one task of a row-wise operation
+constexpr size_t kTasksPerThread = 4;  // products are cut finer than the threads, so that a late thread costs little
+constexpr size_t kManyRows = 16;       // so many take long beside the cost of a task
+constexpr size_t kTasksPerThreadOfManyRows = 12;
+constexpr size_t kTileGroups = 4;
+constexpr size_t kTileWidth = kTileGroups * kernels::kGroupRows;
+constexpr size_t kTileRows = 64;
+
+}  // namespace
+
+// On one thread it is one range.
+template <typename Work>
+void CpuRowOperations::run_ranges(size_t n, size_t grain, const Work& work) {
+    if (workers_)
+        workers_->run_ranges(n, grain, work);
+    else
+        work(0, n);
+}
+
+void CpuRowOperations::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
+    run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        kernels_.rms_norm(in.data + first * in.n_cols, in.n_cols, weights_.vector(weight), epsilon, end - first,
+                          in.n_cols, out.data + first * out.n_cols, out.n_cols);
+    });
+}
+
+bool CpuRowOperations::is_quantized_product(WeightId weight) const {
+    return mode_ == ComputeMode::kAuto && is_quantized(weights_.matrix(weight).type);
+}
+
+void CpuRowOperations::quantize(Activation in, size_t n_rows, InputPrecision precision) {
+    const size_t row_bytes = kernels::quantized_row_bytes(in.n_cols);
+    quantized_rest_ = quantized_ + n_rows * row_bytes;
+    run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        const float* rows = in.data + first * in.n_cols;
+        std::byte* out = quantized_ + first * row_bytes;
+        if (precision == InputPrecision::kSingle)
+            kernels_.quantize_rows(rows, in.n_cols, end - first, in.n_cols, out);
+        else
+            kernels_.quantize_rows_twice(rows, in.n_cols, end - first, in.n_cols, out,
+                                         quantized_rest_ + first * row_bytes);
+    });
+}
+
+void CpuRowOperations::multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group,
+                                size_t end_group) {
+    const kernels::PackedMatrix& matrix = weights_.matrix(output.weight);
+    const float* bias = weights_.vector(output.bias);
+    if (!is_quantized_product(output.weight))
+        kernels_.multiply_float(matrix, in.data, in.n_cols, n_rows, first_group, end_group, bias, output.accumulate,
+                                output.out.data, output.out.n_cols);
+    else
+        kernels_.multiply_quantized(
+            matrix, quantized_, output.precision == InputPrecision::kDouble ? quantized_rest_ : nullptr, n_rows,
+            first_group, end_group, bias, output.accumulate, output.out.data, output.out.n_cols);
+}
+
+// Tiles of at most kTileRows rows and kTileWidth outputs, each then copied to where its rows go.
+void CpuRowOperations::multiply_to_rows(const kernels::PackedMatrix& matrix, Activation in, bool quantized,
+                                        size_t first_group, size_t end_group, std::span<float* const> out) {
+    const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
+    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
+    for (size_t row = 0; row < out.size(); row += kTileRows) {
+        const size_t n_rows = std::min(kTileRows, out.size() - row);
+        for (size_t group = first_group; group < end_group; group += kTileGroups) {
+            const size_t n_groups = std::min(kTileGroups, end_group - group);
+            const size_t first = group * kernels::kGroupRows;
+            const size_t n_outputs = std::min(n_groups * kernels::kGroupRows, matrix.n_rows - first);
+            const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
+                                              matrix.data + group * group_bytes};
+            float tile[kTileRows * kTileWidth];
+            if (quantized)
+                kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, quantized_rest_ + row * row_bytes,
+                                            n_rows, 0, n_groups, nullptr, false, tile, kTileWidth);
+            else
+                kernels_.multiply_float(slice, in.data + row * in.n_cols, in.n_cols, n_rows, 0, n_groups, nullptr,
+                                        false, tile, kTileWidth);
+            for (size_t r = 0; r < n_rows; ++r)
+                std::memcpy(out[row + r] + first, tile + r * kTileWidth, n_outputs * sizeof(float));
+        }
+    }
+}
+
+// Calls work(first group, end group) in tasks of equal size, to within one group.
+template <typename Work>
+void CpuRowOperations::run_groups(size_t n_groups, size_t n_rows, const Work& work) {
+    const size_t per_thread = n_rows < kManyRows ? kTasksPerThread : kTasksPerThreadOfManyRows;
+    const size_t n_threads = workers_ ? workers_->n_threads() : 1;
+    const size_t n_wanted = n_threads == 1 ? 1 : n_threads * per_thread;
+    const size_t n_tasks = std::min({n_groups, n_wanted, Workers::kMaxTasks});
+    run_ranges(n_tasks, 1,
+               [&](size_t task, size_t) { work(n_groups * task / n_tasks, n_groups * (task + 1) / n_tasks); });
+}
+
+void CpuRowOperations::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
+    size_t n_groups = 0;
+    bool any_quantized = false;
+    InputPrecision precision = InputPrecision::kSingle;
+    for (const LinearOutput& output : outputs) {
+        n_groups += weights_.matrix(output.weight).n_groups();
+        any_quantized |= is_quantized_product(output.weight);
+        precision = std::max(precision, output.precision);
+    }
+    if (any_quantized) quantize(in, n_rows, precision);
+
+    // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
+    run_groups(n_groups, n_rows, [&](size_t first, size_t end) {
+        size_t begin_of_output = 0;
+        for (const LinearOutput& output : outputs) {
+            const size_t end_of_output = begin_of_output + weights_.matrix(output.weight).n_groups();
+            const size_t from = std::max(first, begin_of_output);
+            const size_t to = std::min(end, end_of_output);
+            if (from < to) multiply(in, n_rows, output, from - begin_of_output, to - begin_of_output);
+            begin_of_output = end_of_output;
+        }
+    });
+}
+
+void CpuRowOperations::gate(GateFunction function, Activation gate, Activation up, size_t n_rows) {
+    const auto multiply = function == GateFunction::kSilu ? kernels_.silu_multiply : kernels_.gelu_multiply;
+    run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        float* rows = gate.data + first * gate.n_cols;
+        multiply(rows, up.data + first * up.n_cols, gate.n_cols, end - first, gate.n_cols, rows, gate.n_cols);
+    });
+}
+
+void CpuRowOperations::add(Activation in, size_t n_rows, Activation to) {
+    run_ranges(n_rows, kRowGrain, [&](size_t first, size_t end) {
+        for (size_t i = first * in.n_cols; i < end * in.n_cols; ++i) to.data[i] += in.data[i];
+    });
+}
+
+void CpuRowOperations::output(Activation in, WeightId weight, std::span<float* const> logits) {
+    const kernels::PackedMatrix& matrix = weights_.matrix(weight);
+    const bool quantized = is_quantized_product(weight);
+    if (quantized) quantize(in, logits.size(), InputPrecision::kDouble);
+    run_groups(matrix.n_groups(), logits.size(),
+               [&](size_t first, size_t end) { multiply_to_rows(matrix, in, quantized, first, end, logits); });
+}
+
+}  // namespace inlay
