@@ -7,4 +7,3 @@
 //
 #include "kernels/cpu/multiply_float.inl.h"
 #include "kernels/cpu/multiply_quantized.inl.h"
-#include "kernels/cpu/quantize_rows.inl.h"

@@ -6,6 +6,7 @@
 #include "kernels/cpu/gated_rows.inl.h"
 //
 #include "kernels/cpu/gelu_multiply.inl.h"
+#include "kernels/cpu/quantize_rows.inl.h"
 #include "kernels/cpu/rms_norm.inl.h"
 #include "kernels/cpu/rope.inl.h"
 #include "kernels/cpu/silu_multiply.inl.h"
