@@ -10,12 +10,20 @@
 
 #include "base/pages.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#endif
+
 namespace inlay::benchmarks {
 namespace {
 
 constexpr size_t kPrefetch = 4096;  // ahead: hides the step from page to page
 constexpr size_t kLine = 64;
 constexpr size_t kPasses = 20;
+
+volatile char kept;  // so that nothing measured can be left out
 
 // Sums all words, so that none of the reading can be left out.
 uint64_t sum(const std::byte* data, size_t n_bytes) {
@@ -56,7 +64,63 @@ double fastest_pass(const std::byte* data, size_t n_threads, size_t n_part) {
     return best;
 }
 
+// Twelve chains hide an instruction's latency, and fit the registers.
+constexpr size_t kChains = 12;
+constexpr size_t kLinks = size_t{1} << 24;
+
+// Operations a second of `step(sum, a, b)`, each of which does n_operations.
+template <typename Sum, typename Operand, typename Step>
+double peak(Sum zero, Operand operand, size_t n_operations, const Step& step) {
+    double best = 0;
+    for (size_t pass = 0; pass < kPasses; ++pass) {
+        Sum sums[kChains];
+        for (Sum& sum : sums) sum = zero;
+        const auto start = std::chrono::steady_clock::now();
+        for (size_t link = 0; link < kLinks / kPasses; ++link) {
+#pragma GCC unroll 12
+            for (size_t i = 0; i < kChains; ++i) sums[i] = step(sums[i], operand, operand);
+        }
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+        for (const Sum& sum : sums) kept = reinterpret_cast<const volatile char&>(sum);
+        best = std::max(best, static_cast<double>(kLinks / kPasses * kChains * n_operations) / elapsed.count());
+    }
+    return best;
+}
+
 }  // namespace
+
+double int8_peak() {
+#if defined(__AVX512VNNI__)
+    return peak(_mm512_setzero_si512(), _mm512_set1_epi8(1), 128,
+                [](__m512i sum, __m512i a, __m512i b) { return _mm512_dpbusd_epi32(sum, a, b); });
+#elif defined(__AVX2__)
+    return peak(_mm256_setzero_si256(), _mm256_set1_epi8(1), 64, [](__m256i sum, __m256i a, __m256i b) {
+        asm("" : "+x"(a));  // else its product with b is taken only once
+        const __m256i pairs = _mm256_maddubs_epi16(a, b);
+        return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    });
+#elif defined(__ARM_FEATURE_DOTPROD)
+    return peak(vdupq_n_s32(0), vdupq_n_s8(1), 32,
+                [](int32x4_t sum, int8x16_t a, int8x16_t b) { return vdotq_s32(sum, a, b); });
+#else
+    return 0;
+#endif
+}
+
+double f32_peak() {
+#if defined(__AVX512F__)
+    return peak(_mm512_setzero_ps(), _mm512_set1_ps(1), 32,
+                [](__m512 sum, __m512 a, __m512 b) { return _mm512_fmadd_ps(a, b, sum); });
+#elif defined(__FMA__)
+    return peak(_mm256_setzero_ps(), _mm256_set1_ps(1), 16,
+                [](__m256 sum, __m256 a, __m256 b) { return _mm256_fmadd_ps(a, b, sum); });
+#elif defined(__ARM_FEATURE_DOTPROD)
+    return peak(vdupq_n_f32(0), vdupq_n_f32(1), 8,
+                [](float32x4_t sum, float32x4_t a, float32x4_t b) { return vfmaq_f32(sum, a, b); });
+#else
+    return 0;
+#endif
+}
 
 double read_bandwidth(size_t n_threads, size_t n_bytes) {
     const size_t n_part = n_bytes / n_threads / kLine * kLine;

@@ -9,4 +9,9 @@ namespace inlay::benchmarks {
 // large pages: the best of many passes. Of a model's weights the caches keep a part from token to token; so of these.
 double read_bandwidth(size_t n_threads, size_t n_bytes);
 
+// Operations a second of one thread, a multiplication and an addition being two: dot products of int8 into int32, and
+// fused multiply-adds of f32, with nothing to load. 0 where this build knows no instruction for it.
+double int8_peak();
+double f32_peak();
+
 }  // namespace inlay::benchmarks
