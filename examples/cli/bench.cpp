@@ -62,6 +62,8 @@ void check(const BenchArguments& arguments) {
         throw CLI::ValidationError("--shared-prefix", "is more than --prompt");
     if (arguments.n_shared_prefix > 0 && arguments.n_parallel == 0)
         throw CLI::ValidationError("--shared-prefix", "is for --parallel");
+    if (arguments.warm_prefix && arguments.n_shared_prefix == 0)
+        throw CLI::ValidationError("--warm-prefix", "needs a --shared-prefix");
     if (arguments.n_parallel == 0) return;
     if (arguments.n_depth > 0) throw CLI::ValidationError("--depth", "is not for --parallel");
     if (arguments.n_prompt == 0 || arguments.n_generate < 2)
@@ -71,8 +73,11 @@ void check(const BenchArguments& arguments) {
 int bench(const BenchArguments& arguments, bool json) {
     check(arguments);
     Interrupt interrupt;
+    const auto start = std::chrono::steady_clock::now();
     const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
-    if (arguments.n_parallel > 0) return bench_parallel(arguments, engine, interrupt, json);
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+    const Loading loading{elapsed.count(), resident_bytes()};
+    if (arguments.n_parallel > 0) return bench_parallel(arguments, engine, loading, interrupt, json);
     const inlay::EngineInfo info = engine.info();
     const inlay::Cache cache = arguments.cache.create(engine, arguments.n_tokens(), INLAY_CACHE_NO_REUSE);
     inlay::SessionOptions options;
@@ -109,7 +114,7 @@ int bench(const BenchArguments& arguments, bool json) {
     result["depth"] = arguments.n_depth;
     result["reused_tokens"] = session.stats().n_reused_tokens;
     result["recomputed_tokens"] = session.stats().n_recomputed_tokens;
-    add_conditions(result, arguments, info);
+    add_conditions(result, arguments, info, loading);
     print_json(result);
     return kExitSuccess;
 }
@@ -127,6 +132,7 @@ Command add_bench(CLI::App& app) {
                "Sessions that prompt and generate side by side; 0: one alone");
     add_number(*command, "--shared-prefix", arguments->n_shared_prefix, {0, kMostTokens},
                "Tokens with which all their prompts begin");
+    command->add_flag("--warm-prefix", arguments->warm_prefix, "A session before them has computed the shared prefix");
     add_number(*command, "--reps", arguments->n_repetitions, {1, 1'000'000}, "Repetitions, at least 1");
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);

@@ -1,7 +1,8 @@
 // inlay bench --parallel: many sessions side by side, stepped by one thread, as a server would.
 //
 // Each repetition begins with an empty cache and other random tokens. Prompts share their first tokens when asked, so
-// that what is measured then is the sharing. The time to the first token of all, and tokens per second after it.
+// that what is measured then is the sharing; with a warm prefix another session has computed it before. The time to
+// the first token of all, tokens per second after it, and tokens per second of all that time.
 #include <chrono>
 #include <random>
 
@@ -19,6 +20,7 @@ double seconds_since(Clock::time_point start) {
 
 struct Measured {
     std::vector<double> prefill, decode;  // tokens per second of all sessions together
+    std::vector<double> generated;        // tokens per second, the time of the prompts included
     std::vector<double> first_token_ms;   // until every session had its first
     std::uint64_t n_reused = 0;
     std::uint64_t n_computed = 0;
@@ -50,6 +52,7 @@ public:
         measured.prefill.push_back(n_prompts / prefill_seconds);
         measured.first_token_ms.push_back(1e3 * prefill_seconds);
         measured.decode.push_back(static_cast<double>(n_generated() - n_before) / decode_seconds);
+        measured.generated.push_back(static_cast<double>(n_generated()) / (prefill_seconds + decode_seconds));
         measured.n_steps += engine_.info().n_steps - n_steps_before;
         for (const inlay::Session& session : sessions_) {
             const inlay::SessionStats stats = session.stats();
@@ -80,11 +83,23 @@ private:
         generation.flags = INLAY_GENERATION_IGNORE_END;
         generation.max_new_tokens = arguments_.n_generate;
         const std::vector<std::int32_t> shared = random_tokens(arguments_.n_shared_prefix);
+        if (arguments_.warm_prefix) compute(cache, options, shared);
         for (std::uint32_t i = 0; i < arguments_.n_parallel; ++i) {
             inlay::Session& session = sessions_.emplace_back(cache, options);
             session.set_generation(generation);
             session.append(shared);
             session.append(random_tokens(arguments_.n_prompt - arguments_.n_shared_prefix));
+        }
+    }
+
+    // By a session that leaves; its blocks stay to be found.
+    void compute(const inlay::Cache& cache, const inlay::SessionOptions& options,
+                 const std::vector<std::int32_t>& tokens) {
+        inlay::Session session(cache, options);
+        const std::size_t n_step = engine_.info().max_step_tokens;
+        for (std::size_t start = 0; start < tokens.size(); start += n_step) {
+            const std::size_t n = std::min(n_step, tokens.size() - start);
+            session.forward(tokens.data() + start, n, n);
         }
     }
 
@@ -118,8 +133,8 @@ private:
 
 }  // namespace
 
-int bench_parallel(const BenchArguments& arguments, const inlay::Engine& engine, const Interrupt& interrupt,
-                   bool json) {
+int bench_parallel(const BenchArguments& arguments, const inlay::Engine& engine, const Loading& loading,
+                   const Interrupt& interrupt, bool json) {
     ParallelBench bench(arguments, engine);
     Measured warm_up, measured;
     bench.repeat(interrupt, warm_up);
@@ -134,13 +149,15 @@ int bench_parallel(const BenchArguments& arguments, const inlay::Engine& engine,
     Json result = Json::object();
     add_summary(result, "prefill_tok_s", measured.prefill);
     add_summary(result, "decode_tok_s", measured.decode);
+    add_summary(result, "generated_tok_s", measured.generated);
     add_summary(result, "first_token_ms", measured.first_token_ms);
     result["parallel"] = arguments.n_parallel;
     result["shared_prefix"] = arguments.n_shared_prefix;
+    result["warm_prefix"] = arguments.warm_prefix;
     result["reused_tokens"] = measured.n_reused / arguments.n_repetitions;
     result["computed_tokens"] = measured.n_computed / arguments.n_repetitions;
     result["mean_batch"] = static_cast<double>(measured.n_parts) / static_cast<double>(measured.n_steps);
-    add_conditions(result, arguments, engine.info());
+    add_conditions(result, arguments, engine.info(), loading);
     print_json(result);
     return kExitSuccess;
 }

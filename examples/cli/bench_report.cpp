@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <fstream>
 
 #include "bench.h"
 #include "choice.h"
@@ -38,7 +39,15 @@ void print_summary(const std::string& what, const std::vector<double>& runs) {
                 summary.minimum, summary.maximum);
 }
 
-void add_conditions(Json& result, const BenchArguments& arguments, const inlay::EngineInfo& info) {
+std::optional<std::uint64_t> resident_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmRSS:")) return std::stoull(line.substr(6)) * 1024;
+    return std::nullopt;
+}
+
+void add_conditions(Json& result, const BenchArguments& arguments, const inlay::EngineInfo& info,
+                    const Loading& loading) {
     result["prompt"] = arguments.n_prompt;
     result["gen"] = arguments.n_generate;
     result["reps"] = arguments.n_repetitions;
@@ -47,6 +56,8 @@ void add_conditions(Json& result, const BenchArguments& arguments, const inlay::
     result["instructions"] = choice_name(kInstructionSets, info.instruction_set);
     result["kv"] = choice_name(kKvTypes, arguments.cache.kv_type);
     result["weight_bytes"] = info.weight_bytes;
+    result["load_ms"] = loading.milliseconds;
+    result["loaded_resident_bytes"] = loading.resident_bytes ? Json(*loading.resident_bytes) : Json(nullptr);
     result["version"] = inlay::version();
 }
 

@@ -375,6 +375,9 @@ class Measure(WithFolder):
         self.assertEqual((result["reused_tokens"], result["recomputed_tokens"]), (0, 0))
         self.assertEqual((result["threads"], result["compute"]), (1, "auto"))
         self.assertIn(result["instructions"], ("portable", "avx2", "avx512", "neon"))
+        self.assertGreater(result["load_ms"], 0)
+        if os.path.exists("/proc/self/status"):
+            self.assertGreater(result["loaded_resident_bytes"], result["weight_bytes"])
         self.assertIsNone(inlay_json("bench", TINY, "--prompt", 0, "--gen", 4, "--reps", 1)["prefill_tok_s"])
 
     def test_bench_of_many_sessions(self):
@@ -385,7 +388,10 @@ class Measure(WithFolder):
         self.assertGreater(apart["decode_tok_s"], 0)
         shared = inlay_json(*arguments, "--shared-prefix", 64)
         self.assertEqual((shared["reused_tokens"], shared["computed_tokens"]), (5 * 64, 64 + 6 * (16 + 4)))
-        for wrong in (["--shared-prefix", 81], ["--depth", 1], ["--gen", 1]):
+        self.assertLess(shared["generated_tok_s"], shared["decode_tok_s"])
+        warm = inlay_json(*arguments, "--shared-prefix", 64, "--warm-prefix")
+        self.assertEqual((warm["reused_tokens"], warm["computed_tokens"]), (6 * 64, 6 * (16 + 4)))
+        for wrong in (["--shared-prefix", 81], ["--depth", 1], ["--gen", 1], ["--warm-prefix"]):
             inlay(*arguments, *wrong, status=2)
 
     def test_perplexity_of_logits(self):
