@@ -16,7 +16,7 @@ namespace {
 
 using namespace inlay;
 using benchmark::State;
-using kernels::Kernels;
+using kernels::fastest;
 
 constexpr size_t kCols = 4096;
 constexpr size_t kOutputs = 16384;  // with kCols columns more than caches hold
@@ -29,10 +29,6 @@ struct Peaks {
 const Peaks& peaks() {
     static const Peaks measured;
     return measured;
-}
-
-const Kernels& fastest() {
-    return *test::fast_tables().back();
 }
 
 struct Work {
@@ -101,8 +97,8 @@ void multiply_quantized(State& state, TensorType type, size_t n_rows) {
     fastest().quantize_rows(x.data(), kCols, n_rows, kCols, rows.data());
     std::vector<float> y(n_rows * kOutputs);
     measure(state, product(matrix, n_rows), [&] {
-        fastest().multiply_quantized(matrix, rows.data(), nullptr, n_rows, 0, matrix.n_groups(), nullptr, false, y.data(),
-                                     kOutputs);
+        fastest().multiply_quantized(matrix, rows.data(), nullptr, n_rows, 0, matrix.n_groups(), nullptr, false,
+                                     y.data(), kOutputs);
     });
 }
 
