@@ -43,6 +43,10 @@ public:
 
     uint64_t n_steps() const { return n_steps_.load(std::memory_order_relaxed); }
     // Requests that wait for a step now.
+    // Cache::restore while no step is being put together: it may take the blocks of sessions that wait for one.
+    BlockNeed restore(Cache& cache, Sequence& sequence, std::span<const int32_t> tokens, const RestoredPages& pages,
+                      bool may_share);
+
     size_t n_waiting() const;
 
 private:
