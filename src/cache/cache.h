@@ -79,9 +79,10 @@ struct RoomTerms {
 // Keys and values of a sequence's first tokens, as they lie in a cache of the same layout.
 struct RestoredPages {
     size_t n_computed = 0;
-    std::span<const size_t>
-        first_blocks;                  // [n_groups] first block that is there; none is missing that a window reaches
-    const std::byte* pages = nullptr;  // [the groups' blocks up to the last of n_computed, page_bytes], group by group
+    // [n_groups] the first block that is there, inside the window or just before it.
+    std::span<const size_t> first_blocks;
+    // [blocks, page_bytes] from there to the last of n_computed, group by group.
+    const std::byte* pages = nullptr;
 };
 
 // Every public function takes the cache's mutex: any thread, one at a time for each sequence. A function that throws

@@ -139,9 +139,6 @@ private:
     bool is_full() const { return sequence_.tokens().size() >= options_.context_tokens; }
     bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
-    // Some of its blocks were computed by other kernels, or in another mode.
-    bool has_foreign_blocks() const { return was_foreign_ && sequence_.is_private(); }
-
     void check_room(size_t n_tokens) const;
     void check_within(uint64_t n_tokens) const;
     void undo_append(size_t n_tokens);
@@ -182,7 +179,7 @@ private:
 
     std::chrono::steady_clock::time_point asked_at_;
     uint64_t highest_computed_ = 0;  // positions below it were computed before
-    bool was_foreign_ = false;       // when it was loaded
+    bool was_foreign_ = false;       // loaded with blocks of other numerics: so it is while its sequence is private
     std::atomic<uint64_t> length_{0};
     Counters counters_;
     std::atomic<bool> in_call_{false};

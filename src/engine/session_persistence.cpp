@@ -66,7 +66,8 @@ void Session::save(SaveSink& sink) {
     // Holds the blocks, so that others may compute, and take blocks from whom they like, while the host writes.
     Sequence held(cache(), sequence_.extra_key(), true);
     cache().fork(sequence_, held, sequence_.tokens().size());
-    write_saved_session(sink, engine(), cache().layout(), saved_state(held.n_computed()), held, has_foreign_blocks());
+    const bool has_foreign_blocks = was_foreign_ && held.is_private();
+    write_saved_session(sink, engine(), cache().layout(), saved_state(held.n_computed()), held, has_foreign_blocks);
 }
 
 LoadOutcome Session::load(SaveSource& source, bool is_trusted) {

@@ -1,4 +1,7 @@
 // A saved session, loaded anywhere, goes on as it would have; and shares its blocks only where the host says so.
+#include <atomic>
+#include <thread>
+
 #include "saved_session.h"
 
 using namespace inlay::test;
@@ -327,6 +330,65 @@ TEST_CASE("a load takes room as a text does, or nothing") {
     CHECK(outcome.status == INLAY_E_CACHE_FULL);
     CHECK_THAT(outcome.sentence, Catch::Contains("a cache that has 2"));
     CHECK(load(here.session(50).get(), bytes).status == INLAY_E_CONTEXT_FULL);
+}
+
+TEST_CASE("others go on while sessions are saved, loaded and lose their blocks") {
+    for (const Model& model : {kModels[0], kModels[3]}) {
+        CAPTURE(model.path);
+        const Place here(model);
+        const std::string bytes = some_session(here);
+        const std::vector<int32_t> after_load = go_on(loaded(here, bytes), 6).tokens;
+        // Asserts nothing: any thread may call it.
+        const auto text_of = [](const Place& place, size_t seed) {
+            inlay_session* raw = nullptr;
+            std::vector<int32_t> tokens;
+            if (inlay_session_create(place.cache.get(), nullptr, &raw, nullptr) != INLAY_OK) return tokens;
+            const SessionPtr session(raw);
+            const std::vector<int32_t> prompt = tokens_of(60, seed);
+            if (inlay_session_append_tokens(session.get(), prompt.data(), prompt.size(), nullptr) != INLAY_OK)
+                return tokens;
+            inlay_generation_options limit{};
+            limit.struct_size = sizeof limit;
+            limit.flags = INLAY_GENERATION_IGNORE_END;
+            limit.max_new_tokens = 30;
+            if (inlay_session_set_generation(session.get(), &limit, nullptr) != INLAY_OK) return tokens;
+            for (int32_t status = INLAY_OK; status >= 0 && status != INLAY_END;) {
+                inlay_chunk chunk = empty_chunk();
+                status = inlay_session_next(session.get(), &chunk, nullptr);
+                if (status >= 0) tokens.insert(tokens.end(), chunk.tokens, chunk.tokens + chunk.n_tokens);
+            }
+            return tokens;
+        };
+        const std::vector<int32_t> expected[] = {text_of(here, 20), text_of(here, 30)};
+        uint64_t budget = 0;
+        inlay_cache_options options{};
+        options.struct_size = sizeof options;
+        options.key_type = options.value_type = model.kv_type;
+        REQUIRE(inlay_cache_bytes_for(here.engine.get(), &options, 200, &budget, nullptr) == INLAY_OK);
+        const Place narrow(model, INLAY_COMPUTE_AUTO, budget, INLAY_WHEN_FULL_PREEMPT);
+        std::atomic<int> n_running{2};
+        std::atomic<int> n_wrong{0};
+        std::vector<std::thread> threads;
+        for (size_t i = 0; i < 2; ++i)
+            threads.emplace_back([&, i] {
+                for (int round = 0; round < 8; ++round) n_wrong += text_of(narrow, 20 + 10 * i) != expected[i];
+                --n_running;
+            });
+        int n_loaded = 0;
+        while (n_running > 0 || n_loaded == 0) {
+            const SessionPtr session = narrow.session();
+            const Outcome outcome = load(session.get(), bytes, n_loaded % 2 == 0 ? 0 : INLAY_LOAD_TRUSTED);
+            if (outcome.status == INLAY_E_CACHE_FULL) continue;
+            REQUIRE(outcome.status == INLAY_OK);
+            ++n_loaded;
+            const SessionPtr again = here.session();
+            CHECK(load(again.get(), saved(session.get())).status == INLAY_OK);
+            CHECK(go_on(again, 6).tokens == after_load);
+            CHECK(go_on(session, 6).tokens == after_load);
+        }
+        for (std::thread& thread : threads) thread.join();
+        CHECK(n_wrong == 0);
+    }
 }
 
 TEST_CASE("windows keep a saved session small") {
