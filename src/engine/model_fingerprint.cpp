@@ -4,10 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL
-#endif
-#include <xxhash.h>
+#include "base/xxhash.h"
 
 namespace inlay {
 namespace {

@@ -1,10 +1,7 @@
 // The bytes of saved sessions: where things stand in them, and how they are changed so that every checksum is right.
 #pragma once
 
-#ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL
-#endif
-#include <xxhash.h>
+#include "src/base/xxhash.h"
 
 #include <cstddef>
 #include <cstdint>
