@@ -1,5 +1,7 @@
 #include "arguments.h"
 
+#include <algorithm>
+
 #include "choice.h"
 #include "input_file.h"
 #include "number_option.h"
@@ -81,13 +83,19 @@ std::vector<std::int32_t> Prompt::tokens(const inlay::Engine& engine) const {
     return tokens;
 }
 
-void PromptArguments::add_to(CLI::App& app) {
+void PromptArguments::add_to(CLI::App& app, bool is_optional) {
     CLI::Option_group* sources = app.add_option_group("Prompt");
     sources->add_option("-p,--prompt", text, "Text");
     add_input_file(*sources, file);
     add_name(*sources, "--ids", ids, "Token ids, as they are: " + std::string(kTokenIdsFormat))->type_name("LIST");
-    sources->require_option(1);
+    sources->require_option(is_optional ? 0 : 1, 1);
+    sources_ = sources;
     app.add_flag("--special", special, "Text that spells a special token becomes it");
+}
+
+bool PromptArguments::given() const {
+    const std::vector<const CLI::Option*> options = sources_->get_options();
+    return std::any_of(options.begin(), options.end(), [](const CLI::Option* option) { return option->count() > 0; });
 }
 
 Prompt PromptArguments::read() const {

@@ -65,9 +65,13 @@ struct PromptArguments {
     std::string ids;
     bool special = false;
 
-    void add_to(CLI::App& app);  // exactly one of them must be given
+    void add_to(CLI::App& app, bool is_optional = false);  // exactly one of them must be given, or one at most
+    bool given() const;
     // Reads what was given. To be called before a model is loaded: what cannot be read is told at once.
     Prompt read() const;
+
+private:
+    const CLI::App* sources_ = nullptr;
 };
 
 }  // namespace cli

@@ -1,34 +1,37 @@
 #include "input_file.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
+#include <utility>
 
 #include "inlay/inlay.hpp"
 
 namespace cli {
-namespace {
 
-struct Close {
-    void operator()(std::FILE* file) const {
-        if (file != stdin) std::fclose(file);
-    }
-};
-
-[[noreturn]] void fail(const std::string& path) {
-    throw inlay::Error(INLAY_E_IO, (path + ": " + std::strerror(errno)).c_str());
+InputFile::InputFile(std::string path)
+    : path_(std::move(path)), file_(path_ == "-" ? stdin : std::fopen(path_.c_str(), "rb")) {
+    if (!file_) fail();
 }
 
-}  // namespace
+InputFile::~InputFile() {
+    if (file_ != stdin) std::fclose(file_);
+}
+
+std::size_t InputFile::read(void* buffer, std::size_t n_bytes) {
+    const std::size_t n_read = std::fread(buffer, 1, n_bytes, file_);
+    if (std::ferror(file_)) fail();
+    return n_read;
+}
+
+void InputFile::fail() const {
+    throw inlay::Error(INLAY_E_IO, (path_ + ": " + std::strerror(errno)).c_str());
+}
 
 std::string read_file(const std::string& path) {
-    const std::unique_ptr<std::FILE, Close> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
-    if (!file) fail(path);
+    InputFile file(path);
     std::string bytes;
     char part[1 << 16];
-    while (const std::size_t n = std::fread(part, 1, sizeof part, file.get())) bytes.append(part, n);
-    if (std::ferror(file.get())) fail(path);
+    while (const std::size_t n = file.read(part, sizeof part)) bytes.append(part, n);
     return bytes;
 }
 

@@ -2,13 +2,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "arguments.h"
 #include "choice.h"
 #include "command.h"
 #include "number_option.h"
+#include "output_file.h"
 #include "report.h"
+#include "session_file.h"
 
 namespace cli {
 namespace {
@@ -23,6 +27,7 @@ struct RunArguments {
     inlay::GenerationOptions generation;
     std::uint32_t context_tokens = 0;
     bool ignore_end = false;
+    std::string load, save;  // files of sessions, or empty
 };
 
 // What was generated, and when.
@@ -54,19 +59,24 @@ Reply generate(inlay::Session& session, bool stream) {
 }
 
 // Times that no token was measured for are null.
-Json report(const Reply& reply, const inlay::SessionStats& stats) {
+Json report(const Reply& reply, const inlay::SessionStats& stats, const std::optional<inlay::LoadResult>& loaded) {
     Json ttft_ms, decode_tok_s;
     if (!reply.tokens.empty())
         ttft_ms = std::chrono::duration<double, std::milli>(reply.first_token - reply.start).count();
     const double seconds = std::chrono::duration<double>(reply.last_token - reply.first_token).count();
     if (reply.tokens.size() > 1 && seconds > 0) decode_tok_s = static_cast<double>(reply.tokens.size() - 1) / seconds;
-    return {{"tokens", reply.tokens},
-            {"text", reply.text},
-            {"prompt_tokens", stats.n_prompt_tokens},
-            {"reused_tokens", stats.n_reused_tokens},
-            {"ttft_ms", ttft_ms},
-            {"decode_tok_s", decode_tok_s},
-            {"finish", choice_name(kFinishReasons, reply.finish_reason)}};
+    Json report = {{"tokens", reply.tokens},
+                   {"text", reply.text},
+                   {"prompt_tokens", stats.n_prompt_tokens},
+                   {"reused_tokens", stats.n_reused_tokens},
+                   {"ttft_ms", ttft_ms},
+                   {"decode_tok_s", decode_tok_s},
+                   {"finish", choice_name(kFinishReasons, reply.finish_reason)}};
+    if (loaded) {
+        report["loaded_tokens"] = loaded->n_tokens;
+        report["same_numerics"] = loaded->same_numerics != 0;
+    }
+    return report;
 }
 
 // Tokens that the sequence may come to have.
@@ -78,14 +88,29 @@ std::uint64_t most_tokens(const RunArguments& arguments, std::size_t n_prompt, c
         throw inlay::Error(INLAY_E_CONTEXT_FULL, sentence.c_str());
     }
     const std::uint64_t n_new = arguments.generation.max_new_tokens;
-    return n_new ? std::min(n_context, n_prompt + n_new) : n_context;
+    return n_new && arguments.load.empty() ? std::min(n_context, n_prompt + n_new) : n_context;
+}
+
+void check_files(const RunArguments& arguments) {
+    if (!arguments.prompt.given() && arguments.load.empty()) throw CLI::RequiredError("A prompt or --load");
+    if (arguments.save == kStdout) throw CLI::ValidationError("--save", "stdout is taken by the text");
+    if (std::error_code error; std::filesystem::equivalent(arguments.model.path, arguments.save, error))
+        throw CLI::ValidationError("--save", "is the model file itself");
+}
+
+// What a loaded session goes on with is no beginning of a sequence.
+std::vector<std::int32_t> prompt_tokens(const RunArguments& arguments, Prompt prompt, const inlay::Engine& engine) {
+    if (!arguments.prompt.given()) return {};
+    if (!arguments.load.empty()) prompt.text_flags &= ~INLAY_TEXT_ADD_SPECIAL;
+    return prompt.tokens(engine);
 }
 
 int run(const RunArguments& arguments, bool json) {
+    check_files(arguments);
     const Prompt prompt = arguments.prompt.read();
     Interrupt interrupt;
     const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
-    const std::vector<std::int32_t> tokens = prompt.tokens(engine);
+    const std::vector<std::int32_t> tokens = prompt_tokens(arguments, prompt, engine);
     const std::uint64_t n_tokens = most_tokens(arguments, tokens.size(), engine);
     const inlay::Cache cache = arguments.cache.create(engine, n_tokens, 0);
 
@@ -93,15 +118,18 @@ int run(const RunArguments& arguments, bool json) {
     options.context_tokens = arguments.context_tokens;
     inlay::Session session(cache, options);
     interrupt.watch(session);
+    std::optional<inlay::LoadResult> loaded;
+    if (!arguments.load.empty()) loaded = load_session(session, arguments.load);
     inlay::GenerationOptions generation = arguments.generation;
     if (arguments.ignore_end) generation.flags |= INLAY_GENERATION_IGNORE_END;
     session.set_generation(generation);
-    session.append(tokens);
+    if (!tokens.empty()) session.append(tokens);
     if (interrupt.requested()) session.cancel();  // the append cleared an earlier request
 
     const Reply reply = generate(session, !json);
+    if (!arguments.save.empty()) save_session(session, arguments.save);
     if (json)
-        print_json(report(reply, session.stats()));
+        print_json(report(reply, session.stats(), loaded));
     else if (reply.text.empty() || reply.text.back() != '\n')
         print_text("\n");
     return reply.finish_reason == INLAY_FINISH_CANCELLED ? kExitInterrupted : kExitSuccess;
@@ -114,7 +142,7 @@ Command add_run(CLI::App& app) {
     const auto arguments = std::make_shared<RunArguments>();
     arguments->generation.max_new_tokens = 128;
     arguments->model.add_to(*command);
-    arguments->prompt.add_to(*command);
+    arguments->prompt.add_to(*command, true);
     add_number(*command, "-n", arguments->generation.max_new_tokens, {0, kMostTokens},
                "Tokens to generate; 0: up to the context");
     add_number(*command, "--temp", arguments->generation.temperature, {0, 100},
@@ -127,6 +155,10 @@ Command add_run(CLI::App& app) {
                "Keep tokens with at least this part of the best one's probability; 0: all");
     add_number(*command, "--seed", arguments->generation.seed, {0, UINT64_MAX}, "Seed of sampling");
     command->add_flag("--ignore-eos", arguments->ignore_end, "Go on after the model has ended its text");
+    add_name(
+        *command, "--load", arguments->load,
+        "Go on with a session that --save wrote, whose tokens come before the prompt's, if there is one; -: stdin");
+    add_name(*command, "--save", arguments->save, "Write the session to a file when the text is done");
     add_context(*command, arguments->context_tokens);
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);

@@ -82,6 +82,7 @@ extern "C" {
 #define INLAY_E_STATE (-10)       /* the call does not fit the session's state; the message says what is missing */
 #define INLAY_E_INTERNAL (-11)    /* a defect of this library */
 #define INLAY_E_BUFFER_TOO_SMALL (-12)
+#define INLAY_E_MISMATCH (-13) /* valid, but made with another model, or for a cache of other types */
 
 typedef struct inlay_error inlay_error;
 typedef struct inlay_workers inlay_workers;
@@ -653,6 +654,62 @@ INLAY_API int32_t inlay_session_forward(inlay_session* session, const int32_t* t
  */
 INLAY_API int32_t inlay_session_logits(inlay_session* session, const float** logits, size_t* n_rows,
                                        size_t* n_vocabulary, inlay_error** error);
+
+/* ------------------------------------------------------------ persistence */
+
+/* Takes the next `size` bytes. A value other than 0 says that it could not, and the saving returns INLAY_E_IO. */
+typedef int32_t (*inlay_save_callback)(void* user, const void* bytes, size_t size);
+
+/*
+ * Gives the next bytes: fills `buffer` with `size` bytes and sets `*n_read` to it; to less only where the bytes end. A
+ * value other than 0 says that it could not, and the loading returns INLAY_E_IO.
+ */
+typedef int32_t (*inlay_load_callback)(void* user, void* buffer, size_t size, size_t* n_read);
+
+/*
+ * Writes the session through `write`, called with pieces of any size: its tokens, the keys and values that it has of
+ * them, generation options, undelivered text and ending, so that what inlay_session_load makes of it goes on exactly as
+ * this session would (docs/saved-sessions.md has the format). Its logits are not saved: they are computed again when
+ * wanted. The session goes on as before; on an error what was written is not to be loaded. INLAY_E_IO when `write`
+ * failed. `user` is passed to it.
+ */
+INLAY_API int32_t inlay_session_save(inlay_session* session, inlay_save_callback write, void* user,
+                                     inlay_error** error);
+
+/* Flags of inlay_session_load */
+/*
+ * The host knows that the bytes are what this library wrote: full blocks are shared with other sessions of the same
+ * cache_salt, as if they had been computed here. Never for bytes that somebody else could have changed: checksums show
+ * damage, not intent.
+ */
+#define INLAY_LOAD_TRUSTED 1u
+
+typedef struct inlay_load_result {
+    uint32_t struct_size;
+    uint32_t is_shared;     /* 1: full blocks are shared; 0: they and what is computed after them stay the session's
+                             * and its forks' */
+    uint32_t same_numerics; /* 0: the blocks were computed in another compute mode, or by a library with other
+                             * arithmetic. The session goes on, perhaps with other tokens than it would have there, and
+                             * shares nothing */
+    uint32_t reserved;      /* zero */
+    uint64_t n_tokens;
+    uint64_t n_computed_tokens; /* of them, those that need not be computed */
+} inlay_load_result;
+
+/*
+ * Makes an empty session what inlay_session_save wrote, its generation options included; context_tokens, cache_salt and
+ * reserve_tokens stay its own, a cancel is cleared. Reads exactly what was written, in order, through `read`; `user` is
+ * passed to it. All is read and checked before anything changes: after an error the session is empty and the cache as
+ * it was. `flags`: INLAY_LOAD_*. `result` (struct_size set) may be NULL. The bytes are held in memory until then,
+ * and steps of the engine wait while they are copied into the cache. The cache gives room as for a text that begins, at
+ * once or not at all: by giving up cached blocks and, with INLAY_WHEN_FULL_PREEMPT, those of sessions without a text.
+ * Errors: INLAY_E_STATE when the session is not empty, INLAY_E_FORMAT when the bytes are cut or damaged, or hold keys
+ * or values that are not finite, INLAY_E_UNSUPPORTED for another version of the format, INLAY_E_MISMATCH for another
+ * model file or other types of keys and values, INLAY_E_CONTEXT_FULL, INLAY_E_CACHE_FULL, INLAY_E_IO when `read`
+ * failed.
+ */
+INLAY_API int32_t inlay_session_load(inlay_session* session, uint32_t flags, inlay_load_callback read, void* user,
+                                     inlay_load_result* result, inlay_error** error);
 
 /* ---------------------------------------------------------------- metrics */
 

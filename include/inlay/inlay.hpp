@@ -29,6 +29,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <iterator>
@@ -181,6 +182,7 @@ using CacheStats = detail::Sized<inlay_cache_stats>;
 using SessionOptions = detail::Sized<inlay_session_options>;
 using SessionStats = detail::Sized<inlay_session_stats>;
 using GenerationOptions = detail::Sized<inlay_generation_options>;
+using LoadResult = detail::Sized<inlay_load_result>;
 using EstimateOptions = detail::Sized<inlay_estimate_options>;
 using Estimate = detail::Sized<inlay_estimate>;
 
@@ -707,6 +709,66 @@ public:
         return logits;
     }
 
+    /* Takes the next bytes of a saved session; false: it could not, and save() throws INLAY_E_IO. */
+    using SaveTo = std::function<bool(const void* bytes, std::size_t size)>;
+    /* Gives the next bytes and returns how many: fewer than `size` only where they end. */
+    using LoadFrom = std::function<std::size_t(void* buffer, std::size_t size)>;
+
+    /* All that load() needs to go on exactly as this session would. */
+    void save(const SaveTo& write) {
+        detail::Callback<SaveTo> callback{write, nullptr};
+        const inlay_save_callback trampoline = [](void* user, const void* bytes, std::size_t size) noexcept {
+            return static_cast<detail::Callback<SaveTo>*>(user)->invoke(bytes, size);
+        };
+        inlay_error* error = nullptr;
+        const std::int32_t status = inlay_session_save(get(), trampoline, &callback, &error);
+        finish(callback.thrown, status, error);
+    }
+    std::vector<unsigned char> save() {
+        std::vector<unsigned char> saved;
+        save([&saved](const void* bytes, std::size_t size) {
+            const auto* begin = static_cast<const unsigned char*>(bytes);
+            saved.insert(saved.end(), begin, begin + size);
+            return true;
+        });
+        return saved;
+    }
+
+    /* Into an empty session. `flags`: INLAY_LOAD_*. */
+    LoadResult load(const LoadFrom& read, std::uint32_t flags = 0) {
+        struct Reading {
+            const LoadFrom& read;
+            std::exception_ptr thrown;
+        } reading{read, nullptr};
+        const inlay_load_callback trampoline = [](void* user, void* buffer, std::size_t size,
+                                                  std::size_t* n_read) noexcept -> std::int32_t {
+            auto& from = *static_cast<Reading*>(user);
+            try {
+                *n_read = from.read(buffer, size);
+                return 0;
+            } catch (...) {
+                from.thrown = std::current_exception();
+                return 1;
+            }
+        };
+        LoadResult result;
+        inlay_error* error = nullptr;
+        const std::int32_t status = inlay_session_load(get(), flags, trampoline, &reading, &result, &error);
+        finish(reading.thrown, status, error);
+        return result;
+    }
+    LoadResult load(const std::vector<unsigned char>& saved, std::uint32_t flags = 0) {
+        std::size_t at = 0;
+        return load(
+            [&](void* buffer, std::size_t size) {
+                const std::size_t n = size < saved.size() - at ? size : saved.size() - at;
+                if (n > 0) std::memcpy(buffer, saved.data() + at, n);
+                at += n;
+                return n;
+            },
+            flags);
+    }
+
     SessionStats stats() const {
         SessionStats stats;
         detail::call(inlay_session_get_stats, get(), &stats);
@@ -714,6 +776,15 @@ public:
     }
 
 private:
+    // What a callback threw comes before what the library made of it.
+    static void finish(const std::exception_ptr& thrown, std::int32_t status, inlay_error* error) {
+        if (thrown) {
+            inlay_error_release(error);
+            std::rethrow_exception(thrown);
+        }
+        detail::check(status, error);
+    }
+
     detail::Handle<inlay_session> handle_;
 };
 

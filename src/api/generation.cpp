@@ -14,8 +14,6 @@ using inlay::Session;
 
 namespace {
 
-constexpr float kMaxTemperature = 100;
-
 float number_in(float value, float at_most, const char* name) {
     if (!(value >= 0 && value <= at_most))
         invalid(std::string(name) + " is " + std::to_string(value) + ", outside 0 to " + std::to_string(at_most));
@@ -28,7 +26,8 @@ GenerationOptions generation_options(const inlay_generation_options& options) {
     ours.ignore_end = (options.flags & INLAY_GENERATION_IGNORE_END) != 0;
     ours.max_new_tokens = options.max_new_tokens;
     ours.sampling.seed = options.seed;
-    ours.sampling.temperature = number_in(options.temperature, kMaxTemperature, "options->temperature");
+    ours.sampling.temperature =
+        number_in(options.temperature, inlay::SamplingOptions::kMaxTemperature, "options->temperature");
     ours.sampling.top_p = number_in(options.top_p, 1, "options->top_p");
     if (ours.sampling.top_p == 0) ours.sampling.top_p = 1;
     ours.sampling.min_p = number_in(options.min_p, 1, "options->min_p");

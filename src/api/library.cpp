@@ -28,6 +28,7 @@ constexpr StatusName kStatusNames[] = {
     {INLAY_E_STATE, "INLAY_E_STATE"},
     {INLAY_E_INTERNAL, "INLAY_E_INTERNAL"},
     {INLAY_E_BUFFER_TOO_SMALL, "INLAY_E_BUFFER_TOO_SMALL"},
+    {INLAY_E_MISMATCH, "INLAY_E_MISMATCH"},
 };
 
 }  // namespace

@@ -124,6 +124,50 @@ void Cache::take_blocks(Sequence& sequence, size_t new_size) noexcept {
     }
 }
 
+BlockNeed Cache::restore(Sequence& sequence, std::span<const int32_t> tokens, const RestoredPages& restored,
+                         bool may_share) {
+    const std::lock_guard lock(mutex_);
+    if (!sequence.tokens_.empty()) throw Error(INLAY_E_INTERNAL, "cache: restore of a sequence that has tokens");
+    const size_t n_blocks = blocks_of(restored.n_computed);
+    sequence.turn_ = ++n_turns_;
+    const KeptBlocks kept = kept_from(sequence, false);
+    const uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
+    BlockNeed need{0, n_to_be_had - std::min(n_to_be_had, kept.n_in_all)};
+    for (const size_t first : restored.first_blocks) need.n_needed += n_blocks - first;
+    std::vector<Sequence*> victims;
+    if (!need) victims = victims_for(sequence, need.n_needed, false);
+    if (!need && victims.empty()) return need;
+
+    std::vector<int32_t> own_tokens(tokens.begin(), tokens.end());
+    for (BlockTable& table : sequence.tables_) table.reserve(n_blocks);
+    if (may_share && !no_reuse_) {
+        index_.reserve(index_.n_nodes() + n_promised_nodes_ + restored.n_computed / kBlockTokens);
+    }
+
+    for (Sequence* victim : victims) preempt(*victim);
+    while (pool_.n_free() < need.n_needed) evict_oldest();
+    sequence.tokens_.swap(own_tokens);
+    sequence.is_private_ = !may_share && restored.n_computed != 0;
+    take_pages(sequence, restored);
+    set_progress(sequence, restored.n_computed, restored.n_computed);
+    for (size_t i = 0; i < path_length(sequence); ++i) index_block(sequence, i);
+    return {need.n_needed, std::max(need.n_needed, need.n_available)};
+}
+
+void Cache::take_pages(Sequence& sequence, const RestoredPages& restored) noexcept {
+    const size_t n_blocks = blocks_of(restored.n_computed);
+    const std::byte* page = restored.pages;
+    for (size_t group = 0; group < n_groups(); ++group) {
+        BlockTable& table = sequence.tables_[group];
+        table.extend(n_blocks);
+        for (size_t i = restored.first_blocks[group]; i < n_blocks; ++i, page += layout_.page_bytes) {
+            const BlockId block = pool_.take();
+            std::memcpy(pool_.page(block), page, layout_.page_bytes);
+            table.set(i, block, pool_.page(block));
+        }
+    }
+}
+
 void Cache::abandon_step(Sequence& sequence) noexcept {
     const std::lock_guard lock(mutex_);
     rewind(sequence, sequence.n_computed_);

@@ -50,7 +50,7 @@ void Cache::append(Sequence& sequence, std::span<const int32_t> tokens) {
 
 size_t Cache::adopt_prefix(Sequence& sequence) {
     const std::lock_guard lock(mutex_);
-    if (no_reuse_ || sequence.tokens_.empty()) return 0;
+    if (!shares(sequence) || sequence.tokens_.empty()) return 0;
 
     const std::span<const int32_t> tokens = sequence.tokens_;
     const size_t longest = (tokens.size() - 1) / kBlockTokens;
@@ -90,8 +90,8 @@ void Cache::undo_adoption(Sequence& sequence, size_t n_tokens) noexcept {
 bool Cache::brings_next_block(const Sequence& computing, size_t n_tokens, const Sequence& waiting) const {
     const std::lock_guard lock(mutex_);
     const size_t index = path_length(waiting);
-    if (no_reuse_ || computing.extra_key_ != waiting.extra_key_ || computing.last_node_ != waiting.last_node_ ||
-        path_length(computing) != index)
+    if (!shares(computing) || !shares(waiting) || computing.extra_key_ != waiting.extra_key_ ||
+        computing.last_node_ != waiting.last_node_ || path_length(computing) != index)
         return false;
     const size_t end = (index + 1) * kBlockTokens;
     if (computing.n_computed_ + n_tokens < end || waiting.tokens_.size() <= end) return false;
@@ -107,7 +107,7 @@ void Cache::commit(Sequence& sequence, size_t n_tokens) {
         throw Error(INLAY_E_INTERNAL, "cache: commit of tokens that were not prepared");
     }
     const size_t n_computed = sequence.n_computed_ + n_tokens;
-    if (!no_reuse_) {
+    if (shares(sequence)) {
         for (size_t i = sequence.n_computed_ / kBlockTokens; i < n_computed / kBlockTokens; ++i) {
             index_block(sequence, i);
         }
@@ -178,6 +178,7 @@ void Cache::index_block(Sequence& sequence, size_t index) noexcept {
     for (size_t group = 0; group < n_groups(); ++group) {
         BlockTable& table = sequence.tables_[group];
         const BlockId own = table.block(index);
+        if (own == kNoBlock) continue;  // of a restored sequence: it left the window before
         const BlockId indexed = index_.block(node, group);
         if (indexed == kNoBlock) {
             index_.attach(node, group, own);

@@ -6,7 +6,7 @@
 //
 // The invariants that carry this (check_invariants):
 // - A block is free, held by as many as its ref_count says, or cached: indexed, unheld and in the eviction queue.
-// - A sequence's full block is the one of its node, or none where it left the window.
+// - A sequence's full block is the one of its node, or none where it left the window; a private one's is in no node.
 // - With groups that keep all positions, a node lives as long as its blocks of these groups, and whoever holds a node's
 // block
 //   there holds its ancestors' too. Sequences let go from the tail, so the queue has every child before its parent.
@@ -76,6 +76,15 @@ struct RoomTerms {
     bool is_stalled = false;
 };
 
+// Keys and values of a sequence's first tokens, as they lie in a cache of the same layout.
+struct RestoredPages {
+    size_t n_computed = 0;
+    // [n_groups] the first block that is there, inside the window or just before it.
+    std::span<const size_t> first_blocks;
+    // [blocks, page_bytes] from there to the last of n_computed, group by group.
+    const std::byte* pages = nullptr;
+};
+
 // Every public function takes the cache's mutex: any thread, one at a time for each sequence. A function that throws
 // std::bad_alloc has changed nothing; functions marked noexcept do not allocate.
 class Cache {
@@ -86,6 +95,9 @@ public:
     Cache& operator=(const Cache&) = delete;
 
     const KvLayout& layout() const { return layout_; }
+    // Whether sequences share what they computed at all.
+    bool reuses() const { return !no_reuse_; }
+    size_t n_blocks() const { return pool_.n_blocks(); }
 
     // Tokens to be computed.
     void append(Sequence& sequence, std::span<const int32_t> tokens);
@@ -100,6 +112,12 @@ public:
     // Whether adopt_prefix will give `waiting` its next block once the next `n_tokens` tokens of `computing` are
     // committed.
     bool brings_next_block(const Sequence& computing, size_t n_tokens, const Sequence& waiting) const;
+
+    // Makes `sequence`, which is empty, one with these tokens whose first ones were computed elsewhere, and copies
+    // their pages into blocks of its own: once everything is counted, as in prepare, as the youngest that asks. Never
+    // waits; changes nothing when there is not enough. `may_share`: full blocks enter the index as if they had been
+    // computed here; otherwise they stay the sequence's and its forks' (Sequence::is_private).
+    BlockNeed restore(Sequence& sequence, std::span<const int32_t> tokens, const RestoredPages& pages, bool may_share);
 
     // Makes `child`, which is empty and has the parent's extra key, the parent's first `n_tokens` tokens, sharing all
     // blocks that it still has of them: whoever writes into a shared partial block copies it first. A
@@ -165,6 +183,8 @@ private:
     }
 
     size_t n_groups() const { return layout_.groups.size(); }
+    // Whether the sequence's blocks enter the index, and it takes over those of others.
+    bool shares(const Sequence& sequence) const { return !no_reuse_ && !sequence.is_private(); }
     // Length of the path that ends in the sequence's last node.
     size_t path_length(const Sequence& sequence) const;
     bool is_writable(BlockId block) const;
@@ -176,6 +196,7 @@ private:
     bool could_ever_fit(const Sequence& sequence, size_t end, uint64_t n_needed) const;
     void set_promise(Sequence& sequence, size_t end) noexcept;
     void take_blocks(Sequence& sequence, size_t new_size) noexcept;
+    void take_pages(Sequence& sequence, const RestoredPages& restored) noexcept;
 
     bool may_yield(const Sequence& victim, const Sequence& asking, bool is_stalled) const;
     std::vector<Sequence*> victims_for(const Sequence& asking, uint64_t n_needed, bool is_stalled) const;

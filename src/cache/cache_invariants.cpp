@@ -39,6 +39,8 @@ void Cache::check_sequence(const Sequence& sequence) const {
             const BlockId block = table.block(i);
             require((block == kNoBlock) == (i < table.first()), "a hole in a block table");
             require(table.pages()[i] == (block == kNoBlock ? nullptr : pool_.page(block)), "the page of another block");
+            require(!sequence.is_private() || block == kNoBlock || index_.node_of(block) == kNoNode,
+                    "a private block that others find");
             const bool may_be_written = sequence.prepared_end_ > n_computed && i >= n_computed / kBlockTokens;
             require(!may_be_written || is_writable(block), "a block to be written that others see");
         }

@@ -1,6 +1,6 @@
 // The tokens and block tables of one session. Its state changes only through its cache; between two calls for it, its
-// owner reads it without a lock. Only n_computed may change meanwhile, and only to less: its blocks may be taken for
-// another sequence, unless it is in a step.
+// owner reads it without a lock. Only n_computed may change meanwhile, and only to less (and is_private with it): its
+// blocks may be taken for another sequence, unless it is in a step.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,10 @@ public:
     Sequence& operator=(const Sequence&) = delete;
 
     uint64_t extra_key() const { return extra_key_; }
+    // Holds blocks that came from outside (Cache::restore): none of its own enter the index, as those after them were
+    // computed from what nobody vouches for. Ends with the last of its blocks, when it computes all anew. May end
+    // between two calls for the sequence, as n_computed.
+    bool is_private() const { return is_private_.load(std::memory_order_relaxed); }
     // All tokens, computed or not.
     std::span<const int32_t> tokens() const { return tokens_; }
     // Tokens whose keys and values are in blocks.
@@ -42,6 +46,7 @@ private:
     Cache& cache_;
     uint64_t extra_key_;
     bool keeps_blocks_;
+    std::atomic<bool> is_private_{false};
     bool is_in_turn_ = false;  // from the first request for room until end_turn
     bool waits_for_room_ = false;
     uint64_t turn_ = 0;  // number of its last turn; the youngest has the highest

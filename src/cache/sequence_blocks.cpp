@@ -7,7 +7,7 @@
 namespace inlay {
 
 size_t Cache::path_length(const Sequence& sequence) const {
-    return no_reuse_ ? 0 : sequence.n_computed_ / kBlockTokens;
+    return shares(sequence) ? sequence.n_computed_ / kBlockTokens : 0;
 }
 
 NodePlace Cache::ancestor(NodePlace node, size_t length, size_t wanted_length) const noexcept {
@@ -60,6 +60,7 @@ void Cache::fork(Sequence& parent, Sequence& child, size_t n_tokens) {
     }
     index_.move_holder(child.last_node_, parent.last_node_);
     child.last_node_ = parent.last_node_;
+    child.is_private_ = parent.is_private();
     set_progress(child, parent.n_computed_, parent.n_computed_);
     rewind(child, n_tokens);
     set_promise(parent, parent.promised_end_);
@@ -82,6 +83,7 @@ void Cache::settle(Sequence& sequence, NodePlace node, size_t length, size_t n_c
     const NodePlace last_node = ancestor(node, length, n_computed / kBlockTokens);
     index_.move_holder(sequence.last_node_, last_node);
     sequence.last_node_ = last_node;
+    if (n_computed == 0) sequence.is_private_ = false;
     set_promise(sequence, sequence.promised_end_);
 }
 

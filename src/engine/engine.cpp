@@ -62,6 +62,7 @@ void Engine::load_model(const ByteSource& source, const EngineOptions& options) 
                                         " tokens for an output of " + std::to_string(spec.n_vocabulary));
     for (const TensorInfo* tensor : Decoder::tensors_of(spec, file_)) weight_file_bytes_ += tensor->bytes;
     model_ = std::make_unique<Model>(*this, std::move(spec), source, options);
+    fingerprint_ = fingerprint_of(file_, source);  // now that its bytes were just read
 }
 
 uint32_t Engine::n_vocabulary() const {

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/pages.h"
 #include "base/workers.h"
+#include "engine/model_fingerprint.h"
 #include "engine/scheduler.h"
 #include "model/decoder.h"
 #include "model/model_file.h"
@@ -55,6 +56,7 @@ public:
     ComputeMode compute() const { return compute_; }
     uint32_t n_threads() const { return n_threads_; }
     uint32_t max_step_tokens() const { return max_step_tokens_; }
+    const ModelFingerprint& fingerprint() const { return fingerprint_; }
     uint64_t weight_file_bytes() const { return weight_file_bytes_; }  // that the weights take in the file
     const std::shared_ptr<PageProvider>& pages() const { return pages_; }
 
@@ -85,6 +87,7 @@ private:
     uint32_t n_threads_ = 0;
     uint32_t max_step_tokens_ = 0;
     uint64_t weight_file_bytes_ = 0;
+    ModelFingerprint fingerprint_;
     std::unique_ptr<Model> model_;
 };
 

@@ -245,6 +245,12 @@ void Scheduler::close(StepRequest& request) noexcept {
     if (--request.call->n_open == 0) request.call->woken.notify_one();
 }
 
+BlockNeed Scheduler::restore(Cache& cache, Sequence& sequence, std::span<const int32_t> tokens,
+                             const RestoredPages& pages, bool may_share) {
+    const std::lock_guard lock(mutex_);
+    return cache.restore(sequence, tokens, pages, may_share);
+}
+
 size_t Scheduler::n_waiting() const {
     const std::lock_guard lock(mutex_);
     return queue_.size();

@@ -42,6 +42,10 @@ public:
     void leave(const StepSeat& seat) noexcept;
 
     uint64_t n_steps() const { return n_steps_.load(std::memory_order_relaxed); }
+    // Cache::restore while no step is being put together: it may take the blocks of sessions that wait for one.
+    BlockNeed restore(Cache& cache, Sequence& sequence, std::span<const int32_t> tokens, const RestoredPages& pages,
+                      bool may_share);
+
     // Requests that wait for a step now.
     size_t n_waiting() const;
 

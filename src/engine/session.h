@@ -10,12 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "engine/engine_cache.h"
 #include "engine/scheduler.h"
 #include "generate/sampler.h"
 #include "text/utf8_stream.h"
 
 namespace inlay {
+
+class SaveSink;
+class SaveSource;
+struct SavedState;
 
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kStopString, kCancelled };
 
@@ -44,11 +49,22 @@ struct SessionStats {
     uint64_t generation_ns = 0;
 };
 
+// What came of a load.
+struct LoadOutcome {
+    size_t n_tokens = 0;
+    size_t n_computed = 0;
+    bool is_shared = false;      // full blocks are found by other sessions
+    bool same_numerics = false;  // what is computed from here on fits what was saved, bit for bit
+};
+
 struct SessionOptions {
     uint32_t context_tokens = 0;  // 0: the model's
     uint64_t cache_salt = 0;      // only sessions with the same one share what they computed
     uint64_t reserve_tokens = 0;  // of a text, for which the cache keeps room when it begins
 };
+
+// INLAY_E_CACHE_FULL.
+Error cache_full(const BlockNeed& need);
 
 class Session final {
 public:
@@ -65,6 +81,13 @@ public:
     // Another session with the first n_tokens tokens, sharing their blocks. With all of them it goes on exactly as this
     // one would: logits, undelivered text and ending are copied too. Computes nothing.
     std::shared_ptr<Session> fork(uint64_t n_tokens);
+    // All that another session needs to go on exactly as this one would, but for its logits, which that one computes
+    // again: tokens, blocks, generation options, undelivered text and ending.
+    void save(SaveSink& sink);
+    // Becomes the saved session, if this one is empty. On a failure nothing has changed. `is_trusted`: full blocks are
+    // shared with other sessions, where this engine would have computed the same bits.
+    LoadOutcome load(SaveSource& source, bool is_trusted);
+
     // A text that had reached its length goes on.
     void set_generation(const GenerationOptions& options);
 
@@ -125,6 +148,7 @@ private:
     void start_text();
     uint64_t promised_end() const;
     float* room_for_logits(uint32_t n_rows);
+    SavedState saved_state(size_t n_computed) const;
     void ask_for_pending(StepRequest& request, uint32_t n_logits);
     void take_result(const StepRequest& request);
     int32_t choose_token();
@@ -155,6 +179,7 @@ private:
 
     std::chrono::steady_clock::time_point asked_at_;
     uint64_t highest_computed_ = 0;  // positions below it were computed before
+    bool was_foreign_ = false;       // loaded with blocks of other numerics: so it is while its sequence is private
     std::atomic<uint64_t> length_{0};
     Counters counters_;
     std::atomic<bool> in_call_{false};

@@ -12,6 +12,8 @@
 namespace inlay {
 
 struct SamplingOptions {
+    static constexpr float kMaxTemperature = 100;
+
     uint64_t seed = 0;
     float temperature = 0;  // 0: the most likely token, the lowest id among equals
     float top_p = 1;        // 1: all

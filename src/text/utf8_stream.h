@@ -20,6 +20,8 @@ public:
     void flush(std::string& out);
 
     size_t n_waiting() const { return n_waiting_; }
+    // The bytes that wait: pushed into a fresh stream they give this one.
+    std::string_view waiting() const { return {waiting_, n_waiting_}; }
 
 private:
     void start(unsigned char byte, std::string& out);

@@ -126,6 +126,14 @@ FIELD(inlay_chunk, n_tokens, 16, 8);
 FIELD(inlay_chunk, text, 24, 8);
 FIELD(inlay_chunk, text_size, 32, 8);
 
+STRUCT(inlay_load_result, 32);
+FIELD(inlay_load_result, struct_size, 0, 4);
+FIELD(inlay_load_result, is_shared, 4, 4);
+FIELD(inlay_load_result, same_numerics, 8, 4);
+FIELD(inlay_load_result, reserved, 12, 4);
+FIELD(inlay_load_result, n_tokens, 16, 8);
+FIELD(inlay_load_result, n_computed_tokens, 24, 8);
+
 STRUCT(inlay_session_stats, 72);
 FIELD(inlay_session_stats, struct_size, 0, 4);
 FIELD(inlay_session_stats, reserved, 4, 4);

@@ -145,6 +145,27 @@ std::vector<Options> all_options(const Handles& handles) {
     };
 }
 
+// Loads what the session is into another one.
+int32_t load_again(const Handles& handles, inlay_load_result* result) {
+    std::string saved;
+    const inlay_save_callback write = [](void* user, const void* bytes, size_t size) -> int32_t {
+        static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), size);
+        return 0;
+    };
+    REQUIRE(inlay_session_save(handles.session.get(), write, &saved, nullptr) == INLAY_OK);
+    inlay_session* raw = nullptr;
+    REQUIRE(inlay_session_create(handles.cache.get(), nullptr, &raw, nullptr) == INLAY_OK);
+    const Session session(raw);
+    const inlay_load_callback read = [](void* user, void* buffer, size_t size, size_t* n_read) -> int32_t {
+        auto& rest = *static_cast<std::string*>(user);
+        *n_read = std::min(size, rest.size());
+        std::memcpy(buffer, rest.data(), *n_read);
+        rest.erase(0, *n_read);
+        return 0;
+    };
+    return inlay_session_load(session.get(), 0, read, &saved, result, nullptr);
+}
+
 // A kind of results: its size in this header and the call that fills it.
 struct Results {
     const char* name;
@@ -166,6 +187,8 @@ std::vector<Results> all_results(const Handles& handles) {
          [&](Bytes& bytes) {
              return inlay_session_get_stats(handles.session.get(), bytes.as<inlay_session_stats>(), nullptr);
          }},
+        {"inlay_load_result", sizeof(inlay_load_result),
+         [&](Bytes& bytes) { return load_again(handles, bytes.as<inlay_load_result>()); }},
         {"inlay_estimate", sizeof(inlay_estimate),
          [](Bytes& bytes) {
              return inlay_estimate_memory(kModel.c_str(), SIZE_MAX, nullptr, bytes.as<inlay_estimate>(), nullptr);

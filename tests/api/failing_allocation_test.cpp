@@ -4,6 +4,7 @@
 
 #include "base/allocation.h"
 #include "model_path.h"
+#include "saved_session.h"
 #include "tests/model/gguf_parts.h"
 #include "tests/npy.h"
 #include "tests/sanitized.h"
@@ -180,5 +181,57 @@ TEST_CASE("creating workers fails at each allocation") {
         CHECK(fail_each_allocation([&](inlay_error** error) { return inlay_workers_create(&options, &workers, error); },
                                    [&] { CHECK(workers == nullptr); }) >= 3);
         inlay_workers_release(workers);
+    }
+}
+
+TEST_CASE("saving and loading fail at each allocation, and change nothing") {
+    const EnginePtr engine = open_model((data_dir() / "tiny/gemma3_text/gemma3_text.f32.gguf").string());
+    const CachePtr cache = create_cache(engine.get());
+    const SessionPtr original = create_session(cache.get());
+    const auto next = [](const SessionPtr& session) {
+        inlay_chunk chunk = empty_chunk();
+        int32_t status = INLAY_MORE;
+        while (status == INLAY_MORE) status = inlay_session_next(session.get(), &chunk, nullptr);
+        REQUIRE(status == INLAY_OK);
+        return chunk.tokens[0];
+    };
+    std::vector<int32_t> prompt(90);
+    for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i % 200);
+    append(original.get(), prompt);
+    next(original);
+    const std::string bytes = saved(original.get());
+
+    std::string written;
+    written.reserve(2 * bytes.size());  // what the host writes to takes no memory of its own
+    const inlay_save_callback write = [](void* user, const void* data, size_t size) -> int32_t {
+        static_cast<std::string*>(user)->append(static_cast<const char*>(data), size);
+        return 0;
+    };
+    CHECK(fail_each_allocation(
+              [&](inlay_error** error) {
+                  written.clear();
+                  return inlay_session_save(original.get(), write, &written, error);
+              },
+              [&] { CHECK(length_of(original.get()) == 91); }) > 3);
+    CHECK(written == bytes);
+
+    for (const uint32_t flags : {0u, INLAY_LOAD_TRUSTED}) {
+        const CachePtr other = create_cache(engine.get());
+        const SessionPtr session = create_session(other.get());
+        CHECK(fail_each_allocation(
+                  [&](inlay_error** error) {
+                      ByteReader reader{bytes};
+                      return inlay_session_load(session.get(), flags, ByteReader::read, &reader, nullptr, error);
+                  },
+                  [&] {
+                      inlay_cache_stats stats{};
+                      stats.struct_size = sizeof stats;
+                      REQUIRE(inlay_cache_get_stats(other.get(), &stats, nullptr) == INLAY_OK);
+                      CHECK(stats.n_used_blocks == 0);
+                      CHECK(length_of(session.get()) == 0);
+                  }) > 5);
+        const SessionPtr same = create_session(cache.get());
+        REQUIRE(load(same.get(), bytes).status == INLAY_OK);
+        for (int i = 0; i < 5; ++i) CHECK(next(session) == next(same));
     }
 }

@@ -163,6 +163,38 @@ class Run(WithFolder):
     def test_one_token_has_no_rate(self):
         self.assertIsNone(inlay_json("run", TINY, "--ids", 1, "-n", 1, "--ignore-eos")["decode_tok_s"])
 
+    def test_a_saved_session_goes_on_in_another_process(self):
+        path = os.path.join(self.folder, "session")
+        for model in (TINY, os.path.join(DATA, "tiny", "gemma3_text", "gemma3_text.f32.gguf")):
+            for kv in ("f16", "f32"):
+                common = ["--ignore-eos", "--kv", kv, "--seed", 7, "--temp", 0.8]
+                prompt = ["--ids", ids(range(1, 50))]
+                whole = inlay_json("run", model, *prompt, "-n", 25, *common)
+                first = inlay_json("run", model, *prompt, "-n", 10, "--save", path, *common)
+                second = inlay_json("run", model, "--load", path, "-n", 10, "--save", path, *common)
+                self.assertEqual((second["loaded_tokens"], second["same_numerics"]), (59, True))
+                third = inlay_json("run", model, "--load", "-", "-n", 5, *common, text=read_bytes(path))
+                self.assertEqual(first["tokens"] + second["tokens"] + third["tokens"], whole["tokens"])
+                self.assertEqual((first["prompt_tokens"], second["prompt_tokens"]), (49, 0))
+        self.assertEqual(os.listdir(self.folder), ["session"])
+        more = inlay_json("run", model, "--load", path, "--ids", "3 4", "-n", 5, *common)
+        self.assertEqual(more["prompt_tokens"], 2)
+
+    def test_a_session_that_can_not_be_loaded_or_saved(self):
+        path = os.path.join(self.folder, "session")
+        inlay_json("run", TINY, "--ids", "1 2 3", "-n", 2, "--save", path)
+        saved = read_bytes(path)
+        cut = self.write("cut", saved[:-1])
+        for arguments, name in ((["--load", cut], "INLAY_E_FORMAT"), (["--load", path, "--kv", "f32"], "INLAY_E_MISMATCH"),
+                                (["--load", os.path.join(self.folder, "none")], "INLAY_E_IO"),
+                                (["--ids", "1", "--save", os.path.join(self.folder, "no", "such")], "INLAY_E_IO"),
+                                (["--load", cut, "--save", path], "INLAY_E_FORMAT")):
+            self.assertEqual(inlay_json("run", TINY, *arguments, status=1)["error"]["name"], name)
+        self.assertEqual(read_bytes(path), saved)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["cut", "session"])
+        for arguments in ([], ["--ids", "1", "--save", "-"], ["--ids", "1", "--save", TINY]):
+            inlay_json("run", TINY, *arguments, status=2)
+
     def test_interrupt_prints_what_is_there(self):
         arguments = ["run", TINY, "--ids", "1,2,3", "-n", 10000000, "--ctx", 10000000, "--ignore-eos", "--json"]
         process = subprocess.Popen([INLAY, *map(str, arguments)], stdout=subprocess.PIPE)

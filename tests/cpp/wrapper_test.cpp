@@ -248,6 +248,27 @@ TEST_CASE("logits of a forward pass", "[cpp]") {
     CHECK(std::string(inlay::version()) == "0.1.0");
 }
 
+TEST_CASE("a session is saved and goes on elsewhere", "[cpp]") {
+    const inlay::Engine engine(kModel, one_thread());
+    inlay::Session session{inlay::Cache(engine)};
+    session.append(kPrompt);
+    session.next();
+    const std::vector<unsigned char> saved = session.save();
+    inlay::Session copy{inlay::Cache(engine)};
+    const inlay::LoadResult result = copy.load(saved, INLAY_LOAD_TRUSTED);
+    CHECK(result.n_tokens == session.length());
+    CHECK(result.same_numerics == 1);
+    CHECK(*copy.next().begin() == *session.next().begin());
+
+    inlay::Session empty{inlay::Cache(engine)};
+    CHECK_THROWS_WITH(session.save([](const void*, std::size_t) -> bool { throw std::runtime_error("disk"); }), "disk");
+    CHECK_THROWS_WITH(empty.load([](void*, std::size_t) -> std::size_t { throw std::runtime_error("tape"); }), "tape");
+    CHECK_THROWS_AS(session.save([](const void*, std::size_t) { return false; }), inlay::Error);
+    CHECK_THROWS_AS(empty.load(std::vector<unsigned char>(saved.begin(), saved.end() - 1)), inlay::Error);
+    CHECK(empty.length() == 0);
+    CHECK(empty.load(saved).n_tokens == result.n_tokens);
+}
+
 TEST_CASE("a model from memory keeps its owner as long as it is needed", "[cpp]") {
     const inlay::Engine from_file(kModel, one_thread());
     auto bytes = std::make_shared<const std::string>(read_whole(kModel));

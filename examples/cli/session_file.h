@@ -1,0 +1,15 @@
+// Sessions in files.
+#pragma once
+
+#include <string>
+
+#include "inlay/inlay.hpp"
+
+namespace cli {
+
+// The file is there when it is whole; an error leaves what was there before.
+void save_session(inlay::Session& session, const std::string& path);
+// Into an empty session; "-" is stdin.
+inlay::LoadResult load_session(inlay::Session& session, const std::string& path);
+
+}  // namespace cli
