@@ -397,8 +397,8 @@ INLAY_API int32_t inlay_token_is_end(const inlay_engine* engine, int32_t token);
 /*
  * It waits until others give room back, first come, first served, and can be cancelled. Sessions that have room go on.
  * inlay_session_next and inlay_step return INLAY_MORE after a tenth of a second of waiting, so that the thread can do
- * something about it; the session keeps its place in the line. Where all wait for each other's blocks, the youngest
- * give theirs up as with PREEMPT.
+ * something about it. The next call comes before all that arrived later; while the session is in no call, others may be
+ * served. Where all wait for each other's blocks, the youngest give theirs up as with PREEMPT.
  */
 #define INLAY_WHEN_FULL_WAIT 1
 /*
@@ -492,8 +492,10 @@ typedef struct inlay_session_options {
     uint64_t cache_salt;     /* only sessions with the same salt share what they computed: keeps users of one cache from
                               * telling, by its speed, what others wrote */
     uint64_t reserve_tokens; /* tokens of each text, beyond its prompt, for which the cache has to have room before the
-                              * text begins; it keeps that room until the text ends, is cancelled or is changed by the
-                              * host. So a text of that length is never stopped by a full cache. 0: none is kept */
+                              * text's first step; it keeps that room until the text ends, is cancelled or is changed by
+                              * the host. So a text of that length is not stopped by a full cache, unless a fork of it
+                              * holds what would have come back. A token whose logits inlay_session_forward computed
+                              * needs no step, so no room is asked for before the next one. 0: none is kept */
 } inlay_session_options;
 
 INLAY_API int32_t inlay_session_options_init(inlay_session_options* options, uint32_t struct_size);

@@ -58,8 +58,11 @@ void Cache::set_promise(Sequence& sequence, size_t end) noexcept {
     sequence.n_promised_blocks_ = 0;
     if (end > sequence.n_computed_) {
         const bool is_prepared = sequence.prepared_end_ > sequence.n_computed_;
-        sequence.n_promised_blocks_ =
+        const uint64_t n_needed =
             total_need(sequence, sequence.n_blocks(), end) + (is_prepared ? 0 : top_block(sequence).n_copies);
+        // A fork may make it more than there is: then this sequence goes short, and nobody to whom room was promised.
+        const uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
+        sequence.n_promised_blocks_ = std::min(n_needed, n_to_be_had - std::min(n_to_be_had, n_promised_blocks_));
     }
     n_promised_blocks_ += sequence.n_promised_blocks_;
 }
@@ -190,7 +193,7 @@ bool Cache::may_yield(const Sequence& victim, const Sequence& asking, bool is_st
     if (&victim == &asking || victim.keeps_blocks_ || victim.n_blocks() == 0 || is_in_step) return false;
     const bool is_younger = victim.turn_ > asking.turn_;
     if (when_full_ == WhenFull::kWait) return is_stalled && victim.waits_for_room_ && is_younger;
-    return !victim.is_in_turn_ || is_younger || (is_stalled && !victim.waits_for_room_);
+    return !victim.is_in_turn_ || is_younger;
 }
 
 // The sequences that must yield so that `asking` finds `n_needed` blocks: those

@@ -72,8 +72,7 @@ struct BlockNeed {
 // What is asked for beside the step itself.
 struct RoomTerms {
     size_t promised_end = 0;  // all tokens up to here shall find their blocks, whoever comes meanwhile
-    // Nobody has run for a while: sequences that wait yield to older ones, and those that do not ask to anyone.
-    bool is_stalled = false;
+    bool is_stalled = false;  // nobody has run for a while: sequences that wait yield to older ones
 };
 
 // Keys and values of a sequence's first tokens, as they lie in a cache of the same layout.

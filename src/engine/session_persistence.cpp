@@ -1,5 +1,6 @@
 // The part of Session that leaves the process and comes back.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -64,10 +65,19 @@ SavedState Session::saved_state(size_t n_computed) const {
 
 void Session::save(SaveSink& sink) {
     // Holds the blocks, so that others may compute, and take blocks from whom they like, while the host writes.
-    Sequence held(cache(), sequence_.extra_key(), true);
-    cache().fork(sequence_, held, sequence_.tokens().size());
-    const bool has_foreign_blocks = was_foreign_ && held.is_private();
-    write_saved_session(sink, engine(), cache().layout(), saved_state(held.n_computed()), held, has_foreign_blocks);
+    struct Hold {
+        Session& session;
+        std::optional<Sequence> sequence{std::in_place, session.cache(), session.sequence_.extra_key(), true};
+
+        ~Hold() {
+            sequence.reset();
+            session.cache().abandon_step(session.sequence_);  // its promise needs no copy of the last block any more
+        }
+    } held{*this};
+    cache().fork(sequence_, *held.sequence, sequence_.tokens().size());
+    const bool has_foreign_blocks = was_foreign_ && held.sequence->is_private();
+    write_saved_session(sink, engine(), cache().layout(), saved_state(held.sequence->n_computed()), *held.sequence,
+                        has_foreign_blocks);
 }
 
 LoadOutcome Session::load(SaveSource& source, bool is_trusted) {

@@ -31,29 +31,6 @@ SessionPtr fork_of(const SessionPtr& session, uint64_t n_tokens = UINT64_MAX) {
     return SessionPtr(forked);
 }
 
-inlay_session_stats stats_of(const SessionPtr& session) {
-    inlay_session_stats stats{};
-    stats.struct_size = sizeof stats;
-    REQUIRE(inlay_session_get_stats(session.get(), &stats, nullptr) == INLAY_OK);
-    return stats;
-}
-
-inlay_cache_stats stats_of(const CachePtr& cache) {
-    inlay_cache_stats stats{};
-    stats.struct_size = sizeof stats;
-    REQUIRE(inlay_cache_get_stats(cache.get(), &stats, nullptr) == INLAY_OK);
-    return stats;
-}
-
-void sample_with(const SessionPtr& session, uint64_t seed) {
-    inlay_generation_options options{};
-    options.struct_size = sizeof options;
-    options.flags = INLAY_GENERATION_IGNORE_END;
-    options.temperature = 1;
-    options.seed = seed;
-    REQUIRE(inlay_session_set_generation(session.get(), &options, nullptr) == INLAY_OK);
-}
-
 }  // namespace
 
 TEST_CASE("a fork goes on as its parent does, and both as a session of their own") {

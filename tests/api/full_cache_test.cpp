@@ -60,20 +60,6 @@ Outcome next(const SessionPtr& session, inlay_chunk& chunk) {
     return outcome_of([&](inlay_error** error) { return inlay_session_next(session.get(), &chunk, error); });
 }
 
-inlay_cache_stats stats_of(const CachePtr& cache) {
-    inlay_cache_stats stats{};
-    stats.struct_size = sizeof stats;
-    REQUIRE(inlay_cache_get_stats(cache.get(), &stats, nullptr) == INLAY_OK);
-    return stats;
-}
-
-inlay_session_stats stats_of(const SessionPtr& session) {
-    inlay_session_stats stats{};
-    stats.struct_size = sizeof stats;
-    REQUIRE(inlay_session_get_stats(session.get(), &stats, nullptr) == INLAY_OK);
-    return stats;
-}
-
 }  // namespace
 
 TEST_CASE("a text is not begun without the room that it reserves, and then never stopped for room") {

@@ -108,6 +108,29 @@ inline void set_limit(inlay_session* session, uint64_t max_new_tokens) {
     REQUIRE(inlay_session_set_generation(session, &options, nullptr) == INLAY_OK);
 }
 
+inline void sample_with(const SessionPtr& session, uint64_t seed) {
+    inlay_generation_options options{};
+    options.struct_size = sizeof options;
+    options.flags = INLAY_GENERATION_IGNORE_END;
+    options.temperature = 1;
+    options.seed = seed;
+    REQUIRE(inlay_session_set_generation(session.get(), &options, nullptr) == INLAY_OK);
+}
+
+inline inlay_session_stats stats_of(const SessionPtr& session) {
+    inlay_session_stats stats{};
+    stats.struct_size = sizeof stats;
+    REQUIRE(inlay_session_get_stats(session.get(), &stats, nullptr) == INLAY_OK);
+    return stats;
+}
+
+inline inlay_cache_stats stats_of(const CachePtr& cache) {
+    inlay_cache_stats stats{};
+    stats.struct_size = sizeof stats;
+    REQUIRE(inlay_cache_get_stats(cache.get(), &stats, nullptr) == INLAY_OK);
+    return stats;
+}
+
 inline uint64_t length_of(const inlay_session* session) {
     uint64_t n_tokens = 0;
     REQUIRE(inlay_session_length(session, &n_tokens, nullptr) == INLAY_OK);

@@ -38,27 +38,13 @@ struct Place {
         cache.reset(made);
     }
     SessionPtr session(uint32_t context_tokens = 0) const { return create_session(cache.get(), context_tokens); }
-    inlay_cache_stats stats() const {
-        inlay_cache_stats stats{};
-        stats.struct_size = sizeof stats;
-        REQUIRE(inlay_cache_get_stats(cache.get(), &stats, nullptr) == INLAY_OK);
-        return stats;
-    }
+    inlay_cache_stats stats() const { return stats_of(cache); }
 };
 
 std::vector<int32_t> tokens_of(size_t n, size_t seed) {
     std::vector<int32_t> tokens(n);
     for (size_t i = 0; i < n; ++i) tokens[i] = static_cast<int32_t>((seed + i * i * 7) % 250);
     return tokens;
-}
-
-void sample_with(const SessionPtr& session, uint64_t seed) {
-    inlay_generation_options options{};
-    options.struct_size = sizeof options;
-    options.flags = INLAY_GENERATION_IGNORE_END;
-    options.temperature = 1;
-    options.seed = seed;
-    REQUIRE(inlay_session_set_generation(session.get(), &options, nullptr) == INLAY_OK);
 }
 
 // What a session does next: tokens, the text they give and the last row of logits.

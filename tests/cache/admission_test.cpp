@@ -151,6 +151,22 @@ TEST_CASE("the copy of a partial block that a fork sees is promised too") {
     CHECK(n_wrong(room.layout, child, 0) == 0);
 }
 
+TEST_CASE("what a fork makes its parent need is missing to the parent, not to those who were promised the rest") {
+    const std::vector<uint32_t> windows = GENERATE(std::vector<uint32_t>{0}, std::vector<uint32_t>{0, 32});
+    const size_t n_groups = windows.size();
+    Room room(6 * n_groups, WhenFull::kFail, windows);
+    Sequence forked(room.cache), other(room.cache);
+    REQUIRE(room.step(forked, 20, {.promised_end = 3 * 16}));
+    REQUIRE(room.step(other, 16, {.promised_end = 3 * 16}));
+    CHECK(room.cache.stats().n_promised_blocks == 3 * n_groups);
+    CHECK(room.cache.stats().n_free_blocks == 3 * n_groups);
+    Sequence child(room.cache);
+    room.cache.fork(forked, child, 20);
+    CHECK(room.cache.stats().n_promised_blocks == 3 * n_groups);
+    REQUIRE(room.step(other, 32, {.promised_end = 3 * 16}));
+    CHECK_FALSE(room.step(forked, 28));
+}
+
 TEST_CASE("sequences without a turn yield first, by how long ago they had one, then the youngest") {
     Room room(12, WhenFull::kPreempt);
     const auto idle_new = room.sequence(32, 1000), idle_old = room.sequence(32, 2000);
