@@ -148,12 +148,14 @@ TEST_CASE("a session waits for room until another gives it back") {
     SECTION("first come, first served") {
         std::atomic<int> n_served{0};
         int places[3] = {};
+        std::vector<SessionPtr> waiting;
         std::vector<std::thread> threads;
+        // The first wants more than there is for a while; those behind do not overtake it.
+        for (int i = 0; i < 3; ++i) waiting.push_back(session_with(cache, tokens_of(i == 0 ? 90 : 10, i), 1));
         for (int i = 0; i < 3; ++i) {
             threads.emplace_back([&, i] {
-                // The first wants more than there is for a while; those behind do not overtake it.
-                const SessionPtr waiting = session_with(cache, tokens_of(i == 0 ? 90 : 10, i), 1);
-                if (!all_tokens(waiting).empty()) places[i] = ++n_served;
+                if (!all_tokens(waiting[static_cast<size_t>(i)]).empty()) places[i] = ++n_served;
+                waiting[static_cast<size_t>(i)].reset();
             });
             std::this_thread::sleep_for(std::chrono::milliseconds(30));
         }
