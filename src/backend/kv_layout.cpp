@@ -15,10 +15,6 @@ size_t round_up(size_t value) {
     return (value + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-size_t element_bytes(KvType type) {
-    return type == KvType::kF32 ? 4 : 2;
-}
-
 size_t plane_bytes(uint32_t dim, KvType type) {
     return round_up(size_t{dim} * kBlockTokens * element_bytes(type));
 }

@@ -21,6 +21,10 @@ constexpr size_t blocks_of(size_t n_tokens) {
     return n_tokens / kBlockTokens + (n_tokens % kBlockTokens != 0);
 }
 
+constexpr size_t element_bytes(KvType type) {
+    return type == KvType::kF32 ? 4 : 2;
+}
+
 // Keys and values of one layer.
 struct KvPlane {
     uint32_t n_kv_heads = 0;

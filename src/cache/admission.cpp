@@ -44,6 +44,12 @@ Cache::KeptBlocks Cache::kept_from(const Sequence& asking, bool is_stalled) cons
     return kept;
 }
 
+// Where `n_kept` blocks are not to be had.
+uint64_t Cache::available_beside(uint64_t n_kept) const {
+    const uint64_t n_to_be_had = pool_.n_to_be_had();
+    return n_to_be_had - std::min(n_to_be_had, n_kept);
+}
+
 // With the pool to itself.
 bool Cache::could_ever_fit(const Sequence& sequence, size_t end, uint64_t n_needed) const {
     uint64_t n_held = 0;
@@ -61,8 +67,7 @@ void Cache::set_promise(Sequence& sequence, size_t end) noexcept {
         const uint64_t n_needed =
             total_need(sequence, sequence.n_blocks(), end) + (is_prepared ? 0 : top_block(sequence).n_copies);
         // A fork may make it more than there is: then this sequence goes short, and nobody to whom room was promised.
-        const uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
-        sequence.n_promised_blocks_ = std::min(n_needed, n_to_be_had - std::min(n_to_be_had, n_promised_blocks_));
+        sequence.n_promised_blocks_ = std::min(n_needed, available_beside(n_promised_blocks_));
     }
     n_promised_blocks_ += sequence.n_promised_blocks_;
 }
@@ -79,10 +84,8 @@ BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens, const RoomTerms& t
     const size_t end = std::max(n_computed + n_tokens, sequence.prepared_end_);
     const size_t new_size = std::max(blocks_of(end), sequence.n_blocks());
     const TopBlock top = n_tokens == 0 ? TopBlock{} : top_block(sequence);
-    const KeptBlocks kept = kept_from(sequence, terms.is_stalled);
-    const uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
     BlockNeed need{total_need(sequence, new_size, terms.promised_end) + top.n_copies,
-                   n_to_be_had - std::min(n_to_be_had, kept.n_in_all)};
+                   available_beside(kept_from(sequence, terms.is_stalled).n_in_all)};
     // A sequence that just fits must be able to go on after it was cut back: without room for a copy, its own block is
     // taken out of the index. Only then, because that costs the block's findability.
     const bool without_copies = !need && top.n_sole > 0 && need.n_needed - top.n_sole <= need.n_available;
@@ -116,14 +119,18 @@ BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens, const RoomTerms& t
     return {need.n_needed, std::max(need.n_needed, need.n_available)};
 }
 
+// A free block, which must be there, at that place of the table. Returns its page.
+std::byte* Cache::take_block(BlockTable& table, size_t index) noexcept {
+    const BlockId block = pool_.take();
+    table.set(index, block, pool_.page(block));
+    return pool_.page(block);
+}
+
 void Cache::take_blocks(Sequence& sequence, size_t new_size) noexcept {
     const size_t old_size = sequence.n_blocks();
     for (BlockTable& table : sequence.tables_) {
         table.extend(new_size);
-        for (size_t i = old_size; i < new_size; ++i) {
-            const BlockId block = pool_.take();
-            table.set(i, block, pool_.page(block));
-        }
+        for (size_t i = old_size; i < new_size; ++i) take_block(table, i);
     }
 }
 
@@ -133,9 +140,7 @@ BlockNeed Cache::restore(Sequence& sequence, std::span<const int32_t> tokens, co
     if (!sequence.tokens_.empty()) throw Error(INLAY_E_INTERNAL, "cache: restore of a sequence that has tokens");
     const size_t n_blocks = blocks_of(restored.n_computed);
     sequence.turn_ = ++n_turns_;
-    const KeptBlocks kept = kept_from(sequence, false);
-    const uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
-    BlockNeed need{0, n_to_be_had - std::min(n_to_be_had, kept.n_in_all)};
+    BlockNeed need{0, available_beside(kept_from(sequence, false).n_in_all)};
     for (const size_t first : restored.first_blocks) need.n_needed += n_blocks - first;
     std::vector<Sequence*> victims;
     if (!need) victims = victims_for(sequence, need.n_needed, false);
@@ -164,9 +169,7 @@ void Cache::take_pages(Sequence& sequence, const RestoredPages& restored) noexce
         BlockTable& table = sequence.tables_[group];
         table.extend(n_blocks);
         for (size_t i = restored.first_blocks[group]; i < n_blocks; ++i, page += layout_.page_bytes) {
-            const BlockId block = pool_.take();
-            std::memcpy(pool_.page(block), page, layout_.page_bytes);
-            table.set(i, block, pool_.page(block));
+            std::memcpy(take_block(table, i), page, layout_.page_bytes);
         }
     }
 }
@@ -188,21 +191,22 @@ bool Cache::has_room(const Sequence& sequence) const {
     return sequence.promised_end_ != 0;
 }
 
-bool Cache::may_yield(const Sequence& victim, const Sequence& asking, bool is_stalled) const {
+// When blocks are taken from others at all (victims_for).
+bool Cache::may_yield(const Sequence& victim, const Sequence& asking) const {
     const bool is_in_step = victim.prepared_end_ > victim.n_computed_;
     if (&victim == &asking || victim.keeps_blocks_ || victim.n_blocks() == 0 || is_in_step) return false;
     const bool is_younger = victim.turn_ > asking.turn_;
-    if (when_full_ == WhenFull::kWait) return is_stalled && victim.waits_for_room_ && is_younger;
+    if (when_full_ == WhenFull::kWait) return victim.waits_for_room_ && is_younger;
     return !victim.is_in_turn_ || is_younger;
 }
 
-// The sequences that must yield so that `asking` finds `n_needed` blocks: those
-// without a turn first, by how long ago they had one, then the youngest. None when all together are not enough.
+// The sequences that must yield so that `asking` finds `n_needed` blocks: those without a turn first, by how long ago
+// they had one, then the youngest. None when all together are not enough.
 std::vector<Sequence*> Cache::victims_for(const Sequence& asking, uint64_t n_needed, bool is_stalled) const {
     std::vector<Sequence*> victims;
     if (when_full_ == WhenFull::kFail || (when_full_ == WhenFull::kWait && !is_stalled)) return victims;
     for (Sequence* each = sequences_; each; each = each->next_) {
-        if (may_yield(*each, asking, is_stalled)) victims.push_back(each);
+        if (may_yield(*each, asking)) victims.push_back(each);
     }
     std::sort(victims.begin(), victims.end(), [](const Sequence* a, const Sequence* b) {
         const auto rank = [](const Sequence& each) {
@@ -213,7 +217,7 @@ std::vector<Sequence*> Cache::victims_for(const Sequence& asking, uint64_t n_nee
 
     std::vector<uint32_t> n_dropped(victims.empty() ? 0 : pool_.n_blocks(), 0);  // references, by block
     KeptBlocks kept = kept_from(asking, is_stalled);
-    uint64_t n_to_be_had = pool_.n_free() + pool_.n_cached();
+    uint64_t n_to_be_had = pool_.n_to_be_had();
     for (size_t n = 0; n < victims.size(); ++n) {
         const Sequence& victim = *victims[n];
         kept.n_in_all -= victim.n_promised_blocks_ + (victim.promised_end_ != 0 ? kept.n_for_each : 0);
@@ -232,8 +236,7 @@ std::vector<Sequence*> Cache::victims_for(const Sequence& asking, uint64_t n_nee
 }
 
 void Cache::preempt(Sequence& victim) noexcept {
-    set_promise(victim, 0);
-    rewind(victim, 0);
+    give_back_all(victim);
     ++n_preemptions_;
 }
 
@@ -257,9 +260,7 @@ void Cache::make_top_block_writable(Sequence& sequence) noexcept {
     for (BlockTable& table : sequence.tables_) {
         const BlockId shared = table.block(index);
         if (is_writable(shared)) continue;
-        const BlockId own = pool_.take();
-        std::memcpy(pool_.page(own), pool_.page(shared), layout_.page_bytes);
-        table.set(index, own, pool_.page(own));
+        std::memcpy(take_block(table, index), pool_.page(shared), layout_.page_bytes);
         let_go(shared);
     }
 }

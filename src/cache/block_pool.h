@@ -46,6 +46,7 @@ public:
     size_t n_free() const { return free_.size(); }
     size_t n_used() const { return n_used_; }
     size_t n_cached() const { return n_blocks() - n_free() - n_used() - lost_.size(); }
+    size_t n_to_be_had() const { return n_free() + n_cached(); }
     // Held more than once.
     size_t n_shared() const { return n_shared_; }
     // Bytes of the counts and the free list.

@@ -37,8 +37,7 @@ void Cache::enter(Sequence& sequence) noexcept {
 
 void Cache::leave(Sequence& sequence) noexcept {
     const std::lock_guard lock(mutex_);
-    set_promise(sequence, 0);
-    rewind(sequence, 0);
+    give_back_all(sequence);
     (sequence.previous_ ? sequence.previous_->next_ : sequences_) = sequence.next_;
     if (sequence.next_) sequence.next_->previous_ = sequence.previous_;
 }
@@ -70,7 +69,7 @@ size_t Cache::adopt_prefix(Sequence& sequence) {
     for (BlockTable& table : sequence.tables_) table.reserve(blocks_of(n_usable));
     give_back_from(sequence, old_length);
     settle(sequence, node, length, n_usable);
-    if (pool_.n_free() + pool_.n_cached() < n_promised_blocks_ - sequence.n_promised_blocks_) {
+    if (pool_.n_to_be_had() < n_promised_blocks_ - sequence.n_promised_blocks_) {
         rewind(sequence, n_before);
         return 0;
     }
@@ -132,8 +131,7 @@ void Cache::forget_from(Sequence& sequence, size_t n_computed) noexcept {
 
 void Cache::release(Sequence& sequence) noexcept {
     const std::lock_guard lock(mutex_);
-    set_promise(sequence, 0);
-    rewind(sequence, 0);
+    give_back_all(sequence);
 }
 
 void Cache::clear() noexcept {

@@ -192,12 +192,14 @@ private:
     uint64_t blocks_to_come(const BlockTable& table, const KvGroup& group, size_t end) const;
     uint64_t total_need(const Sequence& sequence, size_t new_size, size_t promised_end) const;
     KeptBlocks kept_from(const Sequence& asking, bool is_stalled) const;
+    uint64_t available_beside(uint64_t n_kept) const;
     bool could_ever_fit(const Sequence& sequence, size_t end, uint64_t n_needed) const;
     void set_promise(Sequence& sequence, size_t end) noexcept;
+    std::byte* take_block(BlockTable& table, size_t index) noexcept;
     void take_blocks(Sequence& sequence, size_t new_size) noexcept;
     void take_pages(Sequence& sequence, const RestoredPages& restored) noexcept;
 
-    bool may_yield(const Sequence& victim, const Sequence& asking, bool is_stalled) const;
+    bool may_yield(const Sequence& victim, const Sequence& asking) const;
     std::vector<Sequence*> victims_for(const Sequence& asking, uint64_t n_needed, bool is_stalled) const;
     void preempt(Sequence& victim) noexcept;
 
@@ -210,6 +212,7 @@ private:
     void index_block(Sequence& sequence, size_t block) noexcept;
     void make_top_block_writable(Sequence& sequence) noexcept;
     void take_sole_blocks_out(Sequence& sequence) noexcept;
+    void give_back_all(Sequence& sequence) noexcept;
     void give_back_from(Sequence& sequence, size_t n_blocks) noexcept;
     void leave_windows(Sequence& sequence) noexcept;
     void set_progress(Sequence& sequence, size_t n_computed, size_t prepared_end) noexcept;

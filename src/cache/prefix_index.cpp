@@ -5,11 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
-
-#ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL
-#endif
-#include <xxhash.h>
+#include "base/xxhash.h"
 
 namespace inlay {
 

@@ -112,6 +112,11 @@ void Cache::take_from_path(Sequence& sequence, NodePlace node, size_t length, si
     }
 }
 
+void Cache::give_back_all(Sequence& sequence) noexcept {
+    set_promise(sequence, 0);
+    rewind(sequence, 0);
+}
+
 // From the tail, in all groups: so blocks become cached in the order in which they may be evicted.
 void Cache::give_back_from(Sequence& sequence, size_t n_blocks) noexcept {
     for (size_t index = sequence.n_blocks(); index-- > n_blocks;) {

@@ -24,10 +24,6 @@ uint32_t type_id(KvType type) {
     return type == KvType::kF32 ? INLAY_KV_F32 : INLAY_KV_F16;
 }
 
-size_t bytes_of(KvType type) {
-    return type == KvType::kF32 ? 4 : 2;
-}
-
 uint64_t checksum_of(const SavedHead& head) {
     return XXH3_64bits(&head, offsetof(SavedHead, checksum));
 }
@@ -70,7 +66,7 @@ void for_each_plane(const ModelSpec& spec, const KvLayout& layout, size_t group,
 // Positions that are not computed may hold what another session computed: it does not leave with this one.
 void clear_positions(const ModelSpec& spec, const KvLayout& layout, size_t group, size_t first, std::byte* page) {
     for_each_plane(spec, layout, group, [&](size_t offset, KvType type, size_t dim, bool is_keys) {
-        const size_t element = bytes_of(type);
+        const size_t element = element_bytes(type);
         std::byte* plane = page + offset;
         if (!is_keys) {
             std::memset(plane + first * dim * element, 0, (kBlockTokens - first) * dim * element);

@@ -100,8 +100,10 @@ void Scheduler::pass_leadership() noexcept {
     else if (!queue_.empty())
         next = queue_.front()->call;
     is_led_ = next != nullptr;
-    if (!next) stalled_since_.reset();
-    if (!next) return;
+    if (!next) {
+        stalled_since_.reset();
+        return;
+    }
     next->leads = true;
     next->woken.notify_one();
 }

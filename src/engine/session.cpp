@@ -36,11 +36,10 @@ Session::Session(std::shared_ptr<const EngineCache> cache, const SessionOptions&
       sampler_(engine().kernels()) {}
 
 void Session::check_room(size_t n_tokens) const {
-    const size_t length = sequence_.tokens().size();
-    if (n_tokens > options_.context_tokens - std::min<size_t>(length, options_.context_tokens))
+    if (n_tokens > room_in_context())
         throw Error(INLAY_E_CONTEXT_FULL, "the context of " + std::to_string(options_.context_tokens) +
-                                              " tokens holds " + std::to_string(length) + " and has no room for " +
-                                              std::to_string(n_tokens) + " more");
+                                              " tokens holds " + std::to_string(sequence_.tokens().size()) +
+                                              " and has no room for " + std::to_string(n_tokens) + " more");
 }
 
 void Session::check_within(uint64_t n_tokens) const {
@@ -120,9 +119,7 @@ float* Session::room_for_logits(uint32_t n_rows) {
 // Where the text would end that was asked to be given room. The same in all steps of a text.
 uint64_t Session::promised_end() const {
     const uint64_t n_left = options_.reserve_tokens - std::min(options_.reserve_tokens, n_new_tokens_);
-    const uint64_t length = sequence_.tokens().size();
-    return length +
-           std::min<uint64_t>(n_left, options_.context_tokens - std::min<uint64_t>(length, options_.context_tokens));
+    return sequence_.tokens().size() + std::min<uint64_t>(n_left, room_in_context());
 }
 
 // All that waits, and the logits of its last rows.
@@ -236,8 +233,7 @@ NextOutcome Session::deliver(int32_t token, Chunk& chunk) {
     ++counters_.generated_tokens;
     chunk.tokens = {&chunk_token_, 1};
     chunk.text = chunk_text_;
-    const bool at_limit =
-        n_new_tokens_ == generation_.max_new_tokens || sequence_.tokens().size() >= options_.context_tokens;
+    const bool at_limit = n_new_tokens_ == generation_.max_new_tokens || is_full();
     return at_limit ? finish(FinishReason::kLength, chunk) : NextOutcome::kChunk;
 }
 

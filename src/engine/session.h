@@ -2,6 +2,7 @@
 // One thread at a time; cancel, length and stats from any.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -136,7 +137,10 @@ private:
     size_t n_lost() const { return highest_computed_ - std::min<uint64_t>(highest_computed_, sequence_.n_computed()); }
     bool has_next_logits() const { return n_logit_rows_ > 0 && logits_end_ == sequence_.tokens().size(); }
 
-    bool is_full() const { return sequence_.tokens().size() >= options_.context_tokens; }
+    size_t room_in_context() const {
+        return options_.context_tokens - std::min<size_t>(sequence_.tokens().size(), options_.context_tokens);
+    }
+    bool is_full() const { return room_in_context() == 0; }
     bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
     void check_room(size_t n_tokens) const;

@@ -2,8 +2,7 @@
 
 #include <bit>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "base/xxhash.h"
 
 namespace inlay {
 
