@@ -7,23 +7,24 @@
 #include <cstdint>
 
 #include "base/tensor_type.h"
+#include "kernels/kv_type.h"
 #include "kernels/packed_matrix.h"
 
 namespace inlay::kernels {
 
-inline constexpr size_t kBlockTokens = 16;      // tokens of one KV block
 inline constexpr size_t kMaxHeadDim = 256;      // of keys and values: tiles of heads lie on the stack
 inline constexpr size_t kSplitPositions = 512;  // attention cuts the KV range at multiples of this
 
-enum class KvType : uint8_t { kF32, kF16 };
-
-// One KV head of one layer inside the pages of a sequence, and the query rows that look at it.
-// In a page, keys lie as [head_dim, 16 tokens] (lanes are tokens), values as [16 tokens, value_dim] (lanes are
-// channels).
+// One KV head of one layer inside the pages of a sequence, and the query rows that look at it. kernels/kv_type.h says
+// how a block lies in its page.
+//
+// Where the key type or the value type is a quantised one, pages hold closed blocks. The rows' own block, the one that
+// all of them lie in, and if wished block 0 are then read from exact tiles outside the pages (types: exact_type of
+// each).
 struct AttentionTask {
     const float* queries;     // [n_rows, n_heads, head_dim]: the query heads that share this KV head
     size_t query_row_stride;  // floats from row to row
-    size_t n_rows;            // consecutive positions of one sequence
+    size_t n_rows;            // consecutive positions of one sequence; with own_keys all of one block
     size_t n_heads;           // query heads of the group
     size_t head_dim;          // a multiple of 8, at most kMaxHeadDim
     size_t value_dim;         // a multiple of 8, at most kMaxHeadDim
@@ -32,9 +33,15 @@ struct AttentionTask {
     float scale;              // scores are multiplied with this
     KvType key_type;
     KvType value_type;
-    const std::byte* const* pages;  // [logical blocks] page of each block; null where it left the window
-    size_t key_offset;              // bytes from the page to this layer's and head's keys
-    size_t value_offset;            // and to its values
+    const std::byte* const* pages;     // [logical blocks] page of each; null: it left the window, or is exact
+    size_t key_offset;                 // bytes from the page to this layer's and head's keys (tile or codes)
+    size_t value_offset;               // and to its values
+    size_t key_parameters_offset = 0;  // and to the parameters of each, where the type is quantised
+    size_t value_parameters_offset = 0;
+    const std::byte* own_keys = nullptr;    // tiles of the block that the rows lie in; null: all blocks lie in pages,
+    const std::byte* own_values = nullptr;  // which no quantised type allows
+    const std::byte* first_keys = nullptr;  // tiles of block 0, for rows of later blocks; null: it lies in its page
+    const std::byte* first_values = nullptr;
 };
 
 // Softmax state of one (row, head): M, L, O[value_dim] one after the other; see docs/numerics.md.
@@ -91,9 +98,16 @@ struct Kernels {
                            size_t end_group, const float* bias, bool accumulate, float* y, size_t y_stride);
 
     // --- attention ---------------------------------------------------------------------------------------------------
-    // Rounds keys and values of one row of one KV head to the cache's types and stores them as token `slot` of a page.
+    // Walsh-Hadamard transform of each vector in place, its own inverse: x is [n_vectors, dim], dim a multiple of 8 and
+    // at most kMaxHeadDim. Pieces of descending powers of two are transformed each for itself (80: 64 + 16).
+    void (*rotate)(float* x, size_t n_vectors, size_t dim);
+
+    // Rounds keys and values of one row of one KV head to an exact type and stores them as token `slot` of a tile.
     void (*store_keys)(const float* k, size_t head_dim, KvType type, size_t slot, std::byte* keys);
     void (*store_values)(const float* v, size_t value_dim, KvType type, size_t slot, std::byte* values);
+    // Quantises a full tile of f16: codes and parameters of `type` as kernels/kv_type.h describes them.
+    void (*close_keys)(const std::byte* tile, size_t head_dim, KvType type, std::byte* codes, std::byte* parameters);
+    void (*close_values)(const std::byte* tile, size_t value_dim, KvType type, std::byte* codes, std::byte* parameters);
 
     // Visits splits first_split..end_split in ascending order and merges each into states [n_rows, n_heads]. With
     // `fresh` the states are set from the first split that a row sees; otherwise they hold earlier splits.

@@ -2,13 +2,17 @@
 // of 512 positions merged in ascending order.
 #include "kernels/reference/attention.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
+#include "kernels/reference/closed_block.h"
+#include "kernels/reference/exact_tile.h"
 #include "kernels/reference/exp.h"
-#include "kernels/reference/half.h"
+#include "kernels/reference/rounding.h"
 #include "kernels/reference/row_sums.h"
 
 namespace inlay::kernels {
@@ -16,27 +20,6 @@ namespace inlay::kernels {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-// An f32 or f16 element of a plane that may lie at any address.
-float load_element(KvType type, const std::byte* plane, size_t index) {
-    if (type == KvType::kF32) {
-        float value;
-        std::memcpy(&value, plane + index * sizeof value, sizeof value);
-        return value;
-    }
-    uint16_t half;
-    std::memcpy(&half, plane + index * sizeof half, sizeof half);
-    return half_to_float(half);
-}
-
-void store_element(KvType type, float value, std::byte* plane, size_t index) {
-    if (type == KvType::kF32) {
-        std::memcpy(plane + index * sizeof value, &value, sizeof value);
-        return;
-    }
-    const uint16_t half = float_to_half(value);
-    std::memcpy(plane + index * sizeof half, &half, sizeof half);
-}
 
 // Positions first..end that one row sees.
 struct Span {
@@ -56,25 +39,126 @@ struct Softmax {
     std::vector<float> output;
 };
 
-float key_dot(const AttentionTask& task, const float* query, const std::byte* keys, size_t token) {
+// A query as integers, for quantised keys: about scale * integers.
+struct IntegerQuery {
+    std::vector<int32_t> integers;
+    float scale = 0.0f;
+};
+
+IntegerQuery integer_query(const float* query, size_t head_dim) {
+    using Q = QuantizedKv;
+    IntegerQuery q;
+    q.integers.assign(head_dim, 0);
+    int32_t largest = 0;
+    for (size_t d = 0; d < head_dim; ++d) largest = std::max(largest, magnitude_bits(query[d]));
+    if (largest < Q::kSmallestQueryBits) return q;
+    const float absmax = std::bit_cast<float>(largest);
+    q.scale = absmax * (1.0f / Q::kLargestQuery);
+    if (largest >= Q::kInfinityBits) return q;  // the scale carries it into every score
+    const float inverse = Q::kLargestQuery / absmax;
+    for (size_t d = 0; d < head_dim; ++d) q.integers[d] = round_to_int(query[d] * inverse);
+    return q;
+}
+
+// One query and what is needed of it for blocks of either kind.
+struct Query {
+    const float* exact;
+    IntegerQuery integer;
+};
+
+// Where one block of the task lies and of which types it is.
+struct Block {
+    KvType key_type;
+    KvType value_type;
+    const std::byte* keys;
+    const std::byte* values;
+    const std::byte* key_parameters;
+    const std::byte* value_parameters;
+};
+
+Block find_block(const AttentionTask& task, size_t block) {
+    const KvType key_type = exact_type(task.key_type);
+    const KvType value_type = exact_type(task.value_type);
+    if (task.own_keys != nullptr && block == task.first_position / kBlockTokens)
+        return {key_type, value_type, task.own_keys, task.own_values, nullptr, nullptr};
+    if (task.first_keys != nullptr && block == 0)
+        return {key_type, value_type, task.first_keys, task.first_values, nullptr, nullptr};
+    const std::byte* page = task.pages[block];
+    return {task.key_type,
+            task.value_type,
+            page + task.key_offset,
+            page + task.value_offset,
+            page + task.key_parameters_offset,
+            page + task.value_parameters_offset};
+}
+
+float exact_score(const AttentionTask& task, const Query& query, const Block& block, size_t token) {
     float total = 0.0f;
     for (size_t begin = 0; begin < task.head_dim; begin += 32) {
-        const size_t end = begin + 32 < task.head_dim ? begin + 32 : task.head_dim;
+        const size_t end = std::min(begin + 32, task.head_dim);
         float part = 0.0f;
-        for (size_t d = begin; d < end; ++d) {
-            part = std::fma(load_element(task.key_type, keys, d * kBlockTokens + token), query[d], part);
-        }
+        for (size_t d = begin; d < end; ++d)
+            part = std::fma(load_element(block.key_type, block.keys, d * kBlockTokens + token), query.exact[d], part);
         total = total + part;
     }
-    return total;
+    return task.scale * total;
+}
+
+float quantized_score(const AttentionTask& task, const Query& query, const Block& block, size_t token) {
+    float total = 0.0f;
+    for (size_t begin = 0; begin < task.head_dim; begin += kKeyGroup) {
+        const size_t end = std::min(begin + kKeyGroup, task.head_dim);
+        int32_t dot = 0;  // at most 64 * 1023 * 32767 < 2^31
+        for (size_t d = begin; d < end; ++d)
+            dot += key_integer(block.key_type, block.keys, block.key_parameters, task.head_dim, d, token) *
+                   query.integer.integers[d];
+        const float scale = key_scale(block.key_type, block.key_parameters, task.head_dim, begin, token);
+        total = std::fma(static_cast<float>(dot), scale, total);
+    }
+    return (task.scale * query.integer.scale) * total;
+}
+
+void add_exact_values(const AttentionTask& task, const Block& block, const VirtualLanes& weights, size_t first,
+                      size_t end, float rescale, std::vector<float>& output) {
+    for (size_t i = 0; i < task.value_dim; ++i) {
+        float sum = output[i] * rescale;
+        for (size_t t = first; t < end; ++t)
+            sum = std::fma(weights[t], load_element(block.value_type, block.values, t * task.value_dim + i), sum);
+        output[i] = sum;
+    }
+}
+
+// Weights become integers in units of the block's largest.
+void add_quantized_values(const AttentionTask& task, const Block& block, const VirtualLanes& weights, float rescale,
+                          std::vector<float>& output) {
+    using Q = QuantizedKv;
+    VirtualLanes scaled{};
+    for (size_t t = 0; t < kBlockTokens; ++t)
+        if (weights[t] > 0.0f) scaled[t] = weights[t] * value_scale(block.value_parameters, t);
+    const float largest = fold_max(scaled);
+    float factor = 0.0f;
+    std::array<int32_t, kBlockTokens> integers{};
+    if (largest > Q::kSmallestWeight) {
+        factor = largest * (1.0f / Q::kLargestWeight);
+        const float inverse = Q::kLargestWeight / largest;
+        for (size_t t = 0; t < kBlockTokens; ++t)
+            integers[t] = std::clamp(round_to_int(scaled[t] * inverse), INT32_C(-32768), INT32_C(32767));
+    }
+    for (size_t i = 0; i < task.value_dim; ++i) {
+        int32_t sum = 0;
+        for (size_t t = 0; t < kBlockTokens; ++t)
+            sum += integers[t] * value_integer(block.value_type, block.values, task.value_dim, i, t);
+        output[i] = std::fma(static_cast<float>(sum), factor, output[i] * rescale);
+    }
 }
 
 // Tokens first..end of one block, at least one.
-void visit_block(const AttentionTask& task, const float* query, const std::byte* page, size_t first, size_t end,
+void visit_block(const AttentionTask& task, const Query& query, const Block& block, size_t first, size_t end,
                  Softmax& state) {
     VirtualLanes scores;
     scores.fill(kMinusInfinity);
-    for (size_t t = first; t < end; ++t) scores[t] = task.scale * key_dot(task, query, page + task.key_offset, t);
+    const auto score = is_quantized(block.key_type) ? quantized_score : exact_score;
+    for (size_t t = first; t < end; ++t) scores[t] = score(task, query, block, t);
 
     const float max = larger(state.max, fold_max(scores));
     const float rescale = reference_exp(state.max - max);
@@ -82,25 +166,22 @@ void visit_block(const AttentionTask& task, const float* query, const std::byte*
     for (size_t t = first; t < end; ++t) weights[t] = reference_exp(scores[t] - max);
     state.sum = std::fma(state.sum, rescale, fold_sum(weights));
     state.max = max;
-    for (size_t i = 0; i < task.value_dim; ++i) {
-        float sum = state.output[i] * rescale;
-        for (size_t t = first; t < end; ++t) {
-            const float value = load_element(task.value_type, page + task.value_offset, t * task.value_dim + i);
-            sum = std::fma(weights[t], value, sum);
-        }
-        state.output[i] = sum;
+    if (is_quantized(block.value_type)) {
+        add_quantized_values(task, block, weights, rescale, state.output);
+    } else {
+        add_exact_values(task, block, weights, first, end, rescale, state.output);
     }
 }
 
 // The positions span.first..span.end, all of one split.
-Softmax attend_span(const AttentionTask& task, const float* query, Span span) {
+Softmax attend_span(const AttentionTask& task, const Query& query, Span span) {
     Softmax state;
     state.output.assign(task.value_dim, 0.0f);
     for (size_t block = span.first / kBlockTokens; block * kBlockTokens < span.end; ++block) {
         const size_t start = block * kBlockTokens;
         const size_t first = span.first > start ? span.first - start : 0;
         const size_t end = span.end - start < kBlockTokens ? span.end - start : kBlockTokens;
-        visit_block(task, query, task.pages[block], first, end, state);
+        visit_block(task, query, find_block(task, block), first, end, state);
     }
     return state;
 }
@@ -139,7 +220,8 @@ void reference_attend(const AttentionTask& task, size_t first_split, size_t end_
     for (size_t row = 0; row < task.n_rows; ++row) {
         const Span seen = seen_by(task, row);
         for (size_t head = 0; head < task.n_heads; ++head) {
-            const float* query = task.queries + row * task.query_row_stride + head * task.head_dim;
+            const float* exact = task.queries + row * task.query_row_stride + head * task.head_dim;
+            const Query query = {exact, integer_query(exact, task.head_dim)};
             float* state = states + (row * task.n_heads + head) * state_floats;
             if (fresh) {
                 state[0] = kMinusInfinity;
