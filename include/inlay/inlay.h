@@ -391,6 +391,10 @@ INLAY_API int32_t inlay_token_is_end(const inlay_engine* engine, int32_t token);
 #define INLAY_KV_DEFAULT 0 /* f16 */
 #define INLAY_KV_F32 1
 #define INLAY_KV_F16 2
+#define INLAY_KV_BF16 3
+#define INLAY_KV_INT8 4 /* 8 bits; about 52 % of the memory of f16. docs/kv-quantisation.md says what these two cost \
+                         */
+#define INLAY_KV_INT4 5 /* 4 bits; about 30 % */
 
 /* inlay_cache_options.when_full: what becomes of a session for which the cache has no room */
 #define INLAY_WHEN_FULL_FAIL 0 /* INLAY_E_CACHE_FULL at once, with nothing changed */

@@ -38,6 +38,14 @@ struct SequenceRows {
     std::byte* const* const* pages;  // [groups][logical blocks]
 };
 
+// What a step takes of scratch memory.
+struct StepSize {
+    size_t n_rows = 0;
+    size_t n_positions = 0;  // that some row sees
+    size_t n_sequences = 0;
+    size_t tile_bytes = 0;  // KvLayout::step_tile_bytes of all sequences together
+};
+
 // The widths that scratch memory is made for.
 struct StepShape {
     uint32_t max_rows;
@@ -95,9 +103,8 @@ public:
     // --- scratch -----------------------------------------------------------------------------------------------------
     // Must be called once before the first step.
     virtual void prepare_scratch(const StepShape& shape) = 0;
-    // Makes room for a step of n_rows that sees positions below n_positions. Throws std::bad_alloc; nothing in a step
-    // allocates.
-    virtual void reserve_rows(size_t n_rows, size_t n_positions) = 0;
+    // Makes room for a step. Throws std::bad_alloc; nothing in a step allocates.
+    virtual void reserve_step(const StepSize& size) = 0;
     virtual uint64_t scratch_bytes() const = 0;  // most that was in use so far
 
     enum class Buffer : uint8_t {
@@ -134,7 +141,9 @@ public:
     virtual void embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) = 0;
     // Computes the angles of all rows once for a step.
     virtual void begin_positions(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes) = 0;
-    // Rotates queries and keys, then writes keys and values into the pages of the layer.
+    // Rotates queries and keys, then writes keys and values into the pages of the layer. Where they are quantised, so
+    // are the blocks that become full; of all blocks with rows of this step the exact form stays at hand until the
+    // attention of the layer.
     virtual void rope_and_store(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes,
                                 size_t rope_index, uint32_t layer, Activation query, Activation key,
                                 Activation value) = 0;

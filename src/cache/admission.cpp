@@ -9,26 +9,50 @@
 
 namespace inlay {
 
-// Blocks of one group that a sequence takes from now until it has `end` tokens, less those that it gives back on the
-// way: what leaves a window and is held by nobody else.
-uint64_t Cache::blocks_to_come(const BlockTable& table, const KvGroup& group, size_t end) const {
-    const size_t n_logical = blocks_of(end);
-    if (n_logical <= table.size()) return 0;
-    const uint64_t n_all = n_logical - table.size();
-    if (group.window == 0) return n_all;
-    uint64_t n_sole = 0;
-    for (size_t i = table.first(); i < table.size(); ++i) n_sole += pool_.ref_count(table.block(i)) == 1;
-    const uint64_t n_most = group.most_blocks(end, max_step_tokens_);
-    return std::min(n_all, n_most - std::min(n_most, n_sole));
+// The open block that a step may write the next open one over: what it holds is read by then. `size()` of the table:
+// none.
+size_t Cache::movable_open_block(const Sequence& sequence, size_t group) const {
+    const BlockTable& table = sequence.tables_[group];
+    for (const size_t n_tokens : {sequence.prepared_end_, sequence.n_computed()}) {
+        const size_t index = n_tokens / kBlockTokens;
+        if (index < table.size() && table.block(index) != kNoBlock && is_writable(table.block(index))) return index;
+    }
+    return table.size();
 }
 
-// For a step after which there are `new_size` logical blocks, and for what is promised beyond it. Without copies.
-uint64_t Cache::total_need(const Sequence& sequence, size_t new_size, size_t promised_end) const {
+// Blocks of one group that a step takes after which the sequence has `end` tokens. Without copies.
+uint64_t Cache::n_taken_by(const Sequence& sequence, size_t group, size_t end) const {
+    const KvGroup& kv_group = layout_.groups[group];
+    const BlockTable& table = sequence.tables_[group];
+    if (kv_group.span != KvSpan::kOpenBlock)
+        return kv_group.end_block(end) - kv_group.end_block(sequence.prepared_end_);
+    const size_t index = end / kBlockTokens;
+    const bool is_there = end % kBlockTokens == 0 || (index < table.size() && table.block(index) != kNoBlock);
+    return is_there || movable_open_block(sequence, group) != table.size() ? 0 : 1;
+}
+
+// Blocks of one group that a sequence takes from now until it has `end` tokens, less those that it gives back on the
+// way: what leaves a window, or is no longer open, and is held by nobody else.
+uint64_t Cache::blocks_to_come(const Sequence& sequence, size_t group, size_t end) const {
+    const KvGroup& kv_group = layout_.groups[group];
+    const BlockTable& table = sequence.tables_[group];
+    const size_t n_now = kv_group.end_block(sequence.prepared_end_);
+    const size_t n_then = kv_group.end_block(end);
+    if (n_then <= n_now) return 0;
+    if (kv_group.keeps_all()) return n_then - n_now;
+    uint64_t n_sole = 0;
+    for (size_t i = table.first(); i < table.size(); ++i) {
+        n_sole += table.block(i) != kNoBlock && pool_.ref_count(table.block(i)) == 1;
+    }
+    const uint64_t n_most = kv_group.most_blocks(end, max_step_tokens_);
+    return std::min<uint64_t>(n_then - n_now, n_most - std::min(n_most, n_sole));
+}
+
+// For a step after which there are `end` tokens, and for what is promised beyond it. Without copies.
+uint64_t Cache::total_need(const Sequence& sequence, size_t end, size_t promised_end) const {
     uint64_t n_needed = 0;
     for (size_t group = 0; group < n_groups(); ++group) {
-        const BlockTable& table = sequence.tables_[group];
-        n_needed +=
-            std::max<uint64_t>(new_size - table.size(), blocks_to_come(table, layout_.groups[group], promised_end));
+        n_needed += std::max(n_taken_by(sequence, group, end), blocks_to_come(sequence, group, promised_end));
     }
     return n_needed;
 }
@@ -53,7 +77,7 @@ uint64_t Cache::available_beside(uint64_t n_kept) const {
 // With the pool to itself.
 bool Cache::could_ever_fit(const Sequence& sequence, size_t end, uint64_t n_needed) const {
     uint64_t n_held = 0;
-    for (const BlockTable& table : sequence.tables_) n_held += table.size() - table.first();
+    for (const BlockTable& table : sequence.tables_) n_held += table.n_held();
     return std::min(n_held + n_needed, layout_.blocks_for(end, max_step_tokens_)) <= pool_.n_blocks();
 }
 
@@ -65,7 +89,7 @@ void Cache::set_promise(Sequence& sequence, size_t end) noexcept {
     if (end > sequence.n_computed_) {
         const bool is_prepared = sequence.prepared_end_ > sequence.n_computed_;
         const uint64_t n_needed =
-            total_need(sequence, sequence.n_blocks(), end) + (is_prepared ? 0 : top_block(sequence).n_copies);
+            total_need(sequence, sequence.prepared_end_, end) + (is_prepared ? 0 : top_block(sequence, end).n_copies);
         // A fork may make it more than there is: then this sequence goes short, and nobody to whom room was promised.
         sequence.n_promised_blocks_ = std::min(n_needed, available_beside(n_promised_blocks_));
     }
@@ -78,13 +102,16 @@ BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens, const RoomTerms& t
     if (n_tokens > sequence.tokens_.size() - n_computed) {
         throw Error(INLAY_E_INTERNAL, "cache: prepare for tokens that the sequence does not have");
     }
+    if (layout_.is_quantized() && sequence.prepared_end_ > n_computed) {
+        throw Error(INLAY_E_INTERNAL, "cache: prepare of a sequence that is in a step");
+    }
     if (!sequence.is_in_turn_) sequence.turn_ = ++n_turns_;
     sequence.is_in_turn_ = true;
 
     const size_t end = std::max(n_computed + n_tokens, sequence.prepared_end_);
     const size_t new_size = std::max(blocks_of(end), sequence.n_blocks());
-    const TopBlock top = n_tokens == 0 ? TopBlock{} : top_block(sequence);
-    BlockNeed need{total_need(sequence, new_size, terms.promised_end) + top.n_copies,
+    const TopBlock top = n_tokens == 0 ? TopBlock{} : top_block(sequence, end);
+    BlockNeed need{total_need(sequence, end, terms.promised_end) + top.n_copies,
                    available_beside(kept_from(sequence, terms.is_stalled).n_in_all)};
     // A sequence that just fits must be able to go on after it was cut back: without room for a copy, its own block is
     // taken out of the index. Only then, because that costs the block's findability.
@@ -109,10 +136,10 @@ BlockNeed Cache::prepare(Sequence& sequence, size_t n_tokens, const RoomTerms& t
 
     for (Sequence* victim : victims) preempt(*victim);
     if (without_copies) take_sole_blocks_out(sequence);
-    const uint64_t n_taken = (new_size - sequence.n_blocks()) * n_groups() + top.n_copies;
+    const uint64_t n_taken = total_need(sequence, end, 0) + top.n_copies;
     while (pool_.n_free() < n_taken - (without_copies ? top.n_sole : 0)) evict_oldest();
-    if (n_tokens != 0) make_top_block_writable(sequence);
-    take_blocks(sequence, new_size);
+    if (n_tokens != 0) make_top_block_writable(sequence, end);
+    take_blocks(sequence, end);
     set_progress(sequence, n_computed, end);
     set_promise(sequence, std::max(end, terms.promised_end));
     sequence.waits_for_room_ = false;
@@ -126,12 +153,35 @@ std::byte* Cache::take_block(BlockTable& table, size_t index) noexcept {
     return pool_.page(block);
 }
 
-void Cache::take_blocks(Sequence& sequence, size_t new_size) noexcept {
-    const size_t old_size = sequence.n_blocks();
-    for (BlockTable& table : sequence.tables_) {
+void Cache::take_blocks(Sequence& sequence, size_t end) noexcept {
+    const size_t new_size = std::max(blocks_of(end), sequence.n_blocks());
+    for (size_t group = 0; group < n_groups(); ++group) {
+        const KvGroup& kv_group = layout_.groups[group];
+        BlockTable& table = sequence.tables_[group];
         table.extend(new_size);
-        for (size_t i = old_size; i < new_size; ++i) take_block(table, i);
+        if (kv_group.span == KvSpan::kOpenBlock) {
+            if (end % kBlockTokens != 0) take_open_block(sequence, group, end / kBlockTokens);
+            continue;
+        }
+        for (size_t i = kv_group.end_block(sequence.prepared_end_); i < kv_group.end_block(end); ++i) {
+            take_block(table, i);
+        }
     }
+}
+
+// A step that goes on into another block writes its tokens where those of the open block before lay, which it has read
+// by then. So these are lost if the step does not come to its end.
+void Cache::take_open_block(Sequence& sequence, size_t group, size_t index) noexcept {
+    BlockTable& table = sequence.tables_[group];
+    if (table.block(index) != kNoBlock) return;
+    const size_t movable = movable_open_block(sequence, group);
+    if (movable == table.size()) {
+        take_block(table, index);
+        return;
+    }
+    const BlockId block = table.block(movable);
+    table.remove(movable);
+    table.set(index, block, pool_.page(block));
 }
 
 BlockNeed Cache::restore(Sequence& sequence, std::span<const int32_t> tokens, const RestoredPages& restored,
@@ -141,7 +191,9 @@ BlockNeed Cache::restore(Sequence& sequence, std::span<const int32_t> tokens, co
     const size_t n_blocks = blocks_of(restored.n_computed);
     sequence.turn_ = ++n_turns_;
     BlockNeed need{0, available_beside(kept_from(sequence, false).n_in_all)};
-    for (const size_t first : restored.first_blocks) need.n_needed += n_blocks - first;
+    for (size_t group = 0; group < n_groups(); ++group) {
+        need.n_needed += layout_.groups[group].end_block(restored.n_computed) - restored.first_blocks[group];
+    }
     std::vector<Sequence*> victims;
     if (!need) victims = victims_for(sequence, need.n_needed, false);
     if (!need && victims.empty()) return need;
@@ -168,7 +220,8 @@ void Cache::take_pages(Sequence& sequence, const RestoredPages& restored) noexce
     for (size_t group = 0; group < n_groups(); ++group) {
         BlockTable& table = sequence.tables_[group];
         table.extend(n_blocks);
-        for (size_t i = restored.first_blocks[group]; i < n_blocks; ++i, page += layout_.page_bytes) {
+        const size_t end = layout_.groups[group].end_block(restored.n_computed);
+        for (size_t i = restored.first_blocks[group]; i < end; ++i, page += layout_.page_bytes) {
             std::memcpy(take_block(table, i), page, layout_.page_bytes);
         }
     }
@@ -224,6 +277,7 @@ std::vector<Sequence*> Cache::victims_for(const Sequence& asking, uint64_t n_nee
         for (const BlockTable& table : victim.tables_) {
             for (size_t i = table.first(); i < table.size(); ++i) {
                 const BlockId block = table.block(i);
+                if (block == kNoBlock) continue;
                 n_to_be_had += ++n_dropped[block] == pool_.ref_count(block);
             }
         }
@@ -240,26 +294,34 @@ void Cache::preempt(Sequence& victim) noexcept {
     ++n_preemptions_;
 }
 
+// Whether a step that ends at `end` writes into a block that it finds partly filled and others see.
+bool Cache::is_rewritten(const Sequence& sequence, size_t group, size_t end) const {
+    const size_t n_computed = sequence.n_computed_;
+    if (n_computed % kBlockTokens == 0) return false;
+    const BlockId block = sequence.tables_[group].block(n_computed / kBlockTokens);
+    const bool is_left =
+        layout_.groups[group].span == KvSpan::kOpenBlock && end / kBlockTokens > n_computed / kBlockTokens;
+    return block != kNoBlock && !is_left && !is_writable(block);
+}
+
 // Counts what a step writes into first: with a partial block, positions of it that were computed must stay as they are
 // for everybody else.
-Cache::TopBlock Cache::top_block(const Sequence& sequence) const {
+Cache::TopBlock Cache::top_block(const Sequence& sequence, size_t end) const {
     TopBlock top;
-    if (sequence.n_computed_ % kBlockTokens == 0) return top;
-    for (const BlockTable& table : sequence.tables_) {
-        const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
-        if (is_writable(block)) continue;
+    for (size_t group = 0; group < n_groups(); ++group) {
+        if (!is_rewritten(sequence, group, end)) continue;
         ++top.n_copies;
-        top.n_sole += pool_.ref_count(block) == 1;
+        top.n_sole += pool_.ref_count(sequence.tables_[group].block(sequence.n_computed_ / kBlockTokens)) == 1;
     }
     return top;
 }
 
-void Cache::make_top_block_writable(Sequence& sequence) noexcept {
-    if (sequence.n_computed_ % kBlockTokens == 0) return;
+void Cache::make_top_block_writable(Sequence& sequence, size_t end) noexcept {
     const size_t index = sequence.n_computed_ / kBlockTokens;
-    for (BlockTable& table : sequence.tables_) {
+    for (size_t group = 0; group < n_groups(); ++group) {
+        if (!is_rewritten(sequence, group, end)) continue;
+        BlockTable& table = sequence.tables_[group];
         const BlockId shared = table.block(index);
-        if (is_writable(shared)) continue;
         std::memcpy(take_block(table, index), pool_.page(shared), layout_.page_bytes);
         let_go(shared);
     }
@@ -271,7 +333,7 @@ void Cache::take_sole_blocks_out(Sequence& sequence) noexcept {
     evict_all();
     for (const BlockTable& table : sequence.tables_) {
         const BlockId block = table.block(sequence.n_computed_ / kBlockTokens);
-        if (is_writable(block) || pool_.ref_count(block) != 1) continue;
+        if (block == kNoBlock || is_writable(block) || pool_.ref_count(block) != 1) continue;
         const NodePlace node = index_.node_of(block);
         index_.detach(block);
         index_.prune(node);

@@ -1,5 +1,5 @@
-// A sequence's blocks in one KV group: logical block -> physical block, or none where it left the window. The page
-// addresses lie beside the ids, contiguous, as the attention kernels read them.
+// A sequence's blocks in one KV group: logical block -> physical block, or none where the group does not hold it (any
+// more). The page addresses lie beside the ids, contiguous, as the attention kernels read them.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@ public:
     std::byte* const* pages() const { return pages_.data(); }  // [size()], null where there is no block
     // All logical blocks below are none.
     size_t first() const { return first_; }
+    size_t n_held() const { return n_held_; }
 
     // Room for `n` blocks, so that extend does not allocate. Throws std::bad_alloc; changes nothing visible.
     void reserve(size_t n) {
@@ -32,17 +33,20 @@ public:
     }
 
     void set(size_t index, BlockId block, std::byte* page) noexcept {
+        n_held_ += blocks_[index] == kNoBlock;
         blocks_[index] = block;
         pages_[index] = page;
         first_ = std::min(first_, index);
     }
 
     void remove(size_t index) noexcept {
+        n_held_ -= blocks_[index] != kNoBlock;
         blocks_[index] = kNoBlock;
         pages_[index] = nullptr;
         while (first_ < size() && blocks_[first_] == kNoBlock) ++first_;
     }
 
+    // To `n` entries; those beyond are none.
     void shrink(size_t n) noexcept {
         blocks_.resize(n);
         pages_.resize(n);
@@ -55,6 +59,7 @@ private:
     std::vector<BlockId> blocks_;
     std::vector<std::byte*> pages_;
     size_t first_ = 0;
+    size_t n_held_ = 0;
 };
 
 }  // namespace inlay

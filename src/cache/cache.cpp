@@ -67,7 +67,7 @@ size_t Cache::adopt_prefix(Sequence& sequence) {
     if (n_usable <= n_before) return 0;
 
     for (BlockTable& table : sequence.tables_) table.reserve(blocks_of(n_usable));
-    give_back_from(sequence, old_length);
+    give_back_beyond(sequence, old_length * kBlockTokens);
     settle(sequence, node, length, n_usable);
     if (pool_.n_to_be_had() < n_promised_blocks_ - sequence.n_promised_blocks_) {
         rewind(sequence, n_before);
@@ -111,9 +111,15 @@ void Cache::commit(Sequence& sequence, size_t n_tokens) {
             index_block(sequence, i);
         }
     }
-    set_progress(sequence, n_computed, sequence.prepared_end_);
+    const size_t prepared_end = sequence.prepared_end_;
+    set_progress(sequence, n_computed, prepared_end);
     leave_windows(sequence);
     set_promise(sequence, sequence.promised_end_);
+    // Of a block that the step went beyond only the quantised form is left.
+    if (layout_.is_quantized() && n_computed < prepared_end)
+        rewind(sequence, prepared_end / kBlockTokens == n_computed / kBlockTokens
+                             ? n_computed
+                             : n_computed / kBlockTokens * kBlockTokens);
 }
 
 void Cache::truncate(Sequence& sequence, size_t n_tokens) noexcept {
@@ -174,9 +180,10 @@ void Cache::index_block(Sequence& sequence, size_t index) noexcept {
     NodePlace node = index_.find(sequence.last_node_, sequence.extra_key_, tokens);
     if (node == kNoNode) node = index_.insert(sequence.last_node_, sequence.extra_key_, tokens);
     for (size_t group = 0; group < n_groups(); ++group) {
+        if (layout_.groups[group].span == KvSpan::kOpenBlock) continue;
         BlockTable& table = sequence.tables_[group];
         const BlockId own = table.block(index);
-        if (own == kNoBlock) continue;  // of a restored sequence: it left the window before
+        if (own == kNoBlock) continue;  // of a restored sequence: it left the window before; or not the first block
         const BlockId indexed = index_.block(node, group);
         if (indexed == kNoBlock) {
             index_.attach(node, group, own);
@@ -213,7 +220,7 @@ void Cache::let_go(BlockId block) noexcept {
 void Cache::evict_oldest() noexcept {
     const BlockId oldest = queue_.front();
     const NodePlace node = index_.node_of(oldest);
-    const bool whole_node = layout_.groups[index_.group_of(oldest)].window == 0;
+    const bool whole_node = layout_.groups[index_.group_of(oldest)].keeps_all();
     for (size_t group = 0; group < n_groups(); ++group) {
         const BlockId block = index_.block(node, group);
         if (block == kNoBlock || (block != oldest && !whole_node)) continue;

@@ -8,8 +8,10 @@
 // - A block is free, held by as many as its ref_count says, or cached: indexed, unheld and in the eviction queue.
 // - A sequence's full block is the one of its node, or none where it left the window; a private one's is in no node.
 // - With groups that keep all positions, a node lives as long as its blocks of these groups, and whoever holds a node's
-// block
-//   there holds its ancestors' too. Sequences let go from the tail, so the queue has every child before its parent.
+//   block there holds its ancestors' too. Sequences let go from the tail, so the queue has every child before its
+//   parent.
+// - Where keys or values are quantised, the block that is not full is in the groups of open blocks alone, and in no
+//   node. A step takes the quantised block when it fills it. Whoever goes back into a full block computes it anew.
 #pragma once
 
 #include <cstddef>
@@ -80,7 +82,7 @@ struct RestoredPages {
     size_t n_computed = 0;
     // [n_groups] the first block that is there, inside the window or just before it.
     std::span<const size_t> first_blocks;
-    // [blocks, page_bytes] from there to the last of n_computed, group by group.
+    // [blocks, page_bytes] from there to the group's last one of n_computed tokens, group by group.
     const std::byte* pages = nullptr;
 };
 
@@ -127,7 +129,7 @@ public:
     // a partial block that others see. Promises the blocks up to terms.promised_end, until end_turn or release; with a
     // fork, or once others share what would have left its windows, it may take more than that. Where there is not
     // enough, other sequences may lose their blocks (WhenFull). All is counted first: changes nothing when it is not
-    // enough even then.
+    // enough even then. Where blocks are quantised, a prepared range must be committed or abandoned before the next.
     BlockNeed prepare(Sequence& sequence, size_t n_tokens, const RoomTerms& terms = {});
     // The step for which the sequence was prepared does not come.
     void abandon_step(Sequence& sequence) noexcept;
@@ -137,7 +139,8 @@ public:
     bool has_room(const Sequence& sequence) const;
 
     // A step has computed the next `n_tokens` tokens, which were prepared. Blocks that became full are indexed, or
-    // dropped for the equal block that is indexed already; blocks that left their window are let go.
+    // dropped for the equal block that is indexed already; blocks that left their window are let go. Where blocks are
+    // quantised, what was prepared beyond is given up, and with it the beginning of a block that the step filled.
     void commit(Sequence& sequence, size_t n_tokens);
 
     // Cuts the sequence to `n_tokens` tokens and gives the blocks beyond back. Never computes: tokens that are left
@@ -187,16 +190,20 @@ private:
     // Length of the path that ends in the sequence's last node.
     size_t path_length(const Sequence& sequence) const;
     bool is_writable(BlockId block) const;
-    TopBlock top_block(const Sequence& sequence) const;
+    TopBlock top_block(const Sequence& sequence, size_t end) const;
+    bool is_rewritten(const Sequence& sequence, size_t group, size_t end) const;
+    size_t movable_open_block(const Sequence& sequence, size_t group) const;
 
-    uint64_t blocks_to_come(const BlockTable& table, const KvGroup& group, size_t end) const;
-    uint64_t total_need(const Sequence& sequence, size_t new_size, size_t promised_end) const;
+    uint64_t n_taken_by(const Sequence& sequence, size_t group, size_t end) const;
+    uint64_t blocks_to_come(const Sequence& sequence, size_t group, size_t end) const;
+    uint64_t total_need(const Sequence& sequence, size_t end, size_t promised_end) const;
     KeptBlocks kept_from(const Sequence& asking, bool is_stalled) const;
     uint64_t available_beside(uint64_t n_kept) const;
     bool could_ever_fit(const Sequence& sequence, size_t end, uint64_t n_needed) const;
     void set_promise(Sequence& sequence, size_t end) noexcept;
     std::byte* take_block(BlockTable& table, size_t index) noexcept;
-    void take_blocks(Sequence& sequence, size_t new_size) noexcept;
+    void take_blocks(Sequence& sequence, size_t end) noexcept;
+    void take_open_block(Sequence& sequence, size_t group, size_t index) noexcept;
     void take_pages(Sequence& sequence, const RestoredPages& restored) noexcept;
 
     bool may_yield(const Sequence& victim, const Sequence& asking) const;
@@ -210,10 +217,10 @@ private:
     void rewind(Sequence& sequence, size_t n_computed) noexcept;
 
     void index_block(Sequence& sequence, size_t block) noexcept;
-    void make_top_block_writable(Sequence& sequence) noexcept;
+    void make_top_block_writable(Sequence& sequence, size_t end) noexcept;
     void take_sole_blocks_out(Sequence& sequence) noexcept;
     void give_back_all(Sequence& sequence) noexcept;
-    void give_back_from(Sequence& sequence, size_t n_blocks) noexcept;
+    void give_back_beyond(Sequence& sequence, size_t n_tokens) noexcept;
     void leave_windows(Sequence& sequence) noexcept;
     void set_progress(Sequence& sequence, size_t n_computed, size_t prepared_end) noexcept;
 
@@ -222,6 +229,8 @@ private:
     void evict_oldest() noexcept;
     void evict_all() noexcept;
 
+    bool may_hold(const Sequence& sequence, const KvGroup& group, size_t index) const;
+    bool must_hold(const Sequence& sequence, const KvGroup& group, size_t index) const;
     void check_sequence(const Sequence& sequence) const;
     void check_blocks() const;
     void check_nodes() const;

@@ -22,6 +22,21 @@ void Cache::check_invariants() const {
     check_nodes();
 }
 
+bool Cache::may_hold(const Sequence& sequence, const KvGroup& group, size_t index) const {
+    const size_t n_computed = sequence.n_computed_;
+    if (group.span == KvSpan::kOpenBlock)
+        return index == n_computed / kBlockTokens || index == sequence.prepared_end_ / kBlockTokens;
+    return index >= group.first_kept_block(n_computed) && index < group.end_block(sequence.prepared_end_);
+}
+
+bool Cache::must_hold(const Sequence& sequence, const KvGroup& group, size_t index) const {
+    const bool is_prepared = sequence.prepared_end_ > sequence.n_computed();
+    // What was the open block may have become the next one.
+    if (group.span == KvSpan::kOpenBlock && is_prepared)
+        return index == sequence.prepared_end_ / kBlockTokens && sequence.prepared_end_ % kBlockTokens != 0;
+    return index >= group.first_seen_block(sequence.n_computed()) && index < group.end_block(sequence.prepared_end_);
+}
+
 void Cache::check_sequence(const Sequence& sequence) const {
     const size_t size = sequence.n_blocks();
     const size_t n_computed = sequence.n_computed_;
@@ -32,18 +47,25 @@ void Cache::check_sequence(const Sequence& sequence) const {
     for (size_t group = 0; group < n_groups(); ++group) {
         const BlockTable& table = sequence.tables_[group];
         require(table.size() == size, "block tables of different lengths");
-        require(table.first() <= layout_.groups[group].first_seen_block(n_computed), "a block left inside its window");
-        require(size == 0 || table.first() >= layout_.groups[group].first_kept_block(n_computed),
-                "a block kept outside its window");
+        const KvGroup& kv_group = layout_.groups[group];
+        const bool is_prepared = sequence.prepared_end_ > n_computed;
+        const size_t first_written =
+            (kv_group.span == KvSpan::kOpenBlock ? sequence.prepared_end_ : n_computed) / kBlockTokens;
+        size_t n_held = 0;
         for (size_t i = 0; i < size; ++i) {
             const BlockId block = table.block(i);
-            require((block == kNoBlock) == (i < table.first()), "a hole in a block table");
             require(table.pages()[i] == (block == kNoBlock ? nullptr : pool_.page(block)), "the page of another block");
-            require(!sequence.is_private() || block == kNoBlock || index_.node_of(block) == kNoNode,
-                    "a private block that others find");
-            const bool may_be_written = sequence.prepared_end_ > n_computed && i >= n_computed / kBlockTokens;
-            require(!may_be_written || is_writable(block), "a block to be written that others see");
+            require(block == kNoBlock || may_hold(sequence, kv_group, i), "a block held outside the span of its group");
+            require(block != kNoBlock || !must_hold(sequence, kv_group, i),
+                    "a block left inside the span of its group");
+            if (block == kNoBlock) continue;
+            ++n_held;
+            require(i >= table.first(), "a block below the first");
+            require(!sequence.is_private() || index_.node_of(block) == kNoNode, "a private block that others find");
+            require(!is_prepared || i < first_written || is_writable(block), "a block to be written that others see");
         }
+        require(n_held == table.n_held(), "wrong count of a table's blocks");
+        require(table.first() == size || table.block(table.first()) != kNoBlock, "a first block that is none");
     }
 
     const std::span<const int32_t> tokens = sequence.tokens_;
@@ -104,8 +126,12 @@ void Cache::check_nodes() const {
         if (!index_.is_node(node)) continue;
         require(index_.n_holders(node) == holders[node], "wrong count of a node's holders");
         const NodePlace parent = index_.parent(node);
-        for (size_t group = 0; group < n_groups() && layout_.groups[group].window == 0; ++group) {
+        for (size_t group = 0; group < n_groups(); ++group) {
+            const KvGroup& kv_group = layout_.groups[group];
             const BlockId block = index_.block(node, group);
+            require(kv_group.span != KvSpan::kOpenBlock || block == kNoBlock, "an open block in the index");
+            const bool is_kept = kv_group.keeps_all() && (kv_group.span == KvSpan::kAll || parent == kNoNode);
+            if (!is_kept) continue;
             require(block != kNoBlock, "a node without a block of a group that keeps all positions");
             if (parent == kNoNode) continue;
             const size_t parents_turn = turn[index_.block(parent, group)];

@@ -16,9 +16,9 @@ NodePlace Cache::ancestor(NodePlace node, size_t length, size_t wanted_length) c
 }
 
 // The longest prefix, of at most `n_tokens` tokens, after which a token can be computed: all blocks that its windows
-// reach are on the path that ends in `node` or, where that has no node, in the sequence's tables. Groups that keep all
-// positions are never short of a block. Descends block by block; one that is missing lowers the result to its
-// beginning, and with it what the windows reach.
+// reach are on the path that ends in `node` or, where that has no node, in the sequence's tables, and so is an open
+// block. Groups that keep all positions are never short of a block. Descends block by block; one that is missing
+// lowers the result to its beginning, and with it what the windows reach.
 size_t Cache::usable_prefix(const Sequence& sequence, NodePlace node, size_t length, size_t n_tokens) const noexcept {
     size_t n_usable = n_tokens;
     for (size_t index = blocks_of(n_tokens); index-- > 0;) {
@@ -27,9 +27,10 @@ size_t Cache::usable_prefix(const Sequence& sequence, NodePlace node, size_t len
         bool is_reached = false;
         for (size_t group = 0; group < n_groups(); ++group) {
             const KvGroup& kv_group = layout_.groups[group];
-            if (kv_group.window == 0 || index < kv_group.first_seen_block(n_usable)) continue;
+            if (kv_group.keeps_all() || index < kv_group.first_seen_block(n_usable)) continue;
             is_reached = true;
-            const bool on_path = length == index + 1;
+            if (index >= kv_group.end_block(n_usable)) continue;
+            const bool on_path = length == index + 1 && kv_group.span != KvSpan::kOpenBlock;
             if ((on_path ? index_.block(node, group) : sequence.tables_[group].block(index)) != kNoBlock) continue;
             n_usable = index * kBlockTokens;
             break;
@@ -76,7 +77,7 @@ void Cache::rewind(Sequence& sequence, size_t n_computed) noexcept {
 // takes the others away. Room in the tables must have been reserved.
 void Cache::settle(Sequence& sequence, NodePlace node, size_t length, size_t n_computed) noexcept {
     take_from_path(sequence, node, length, n_computed);
-    give_back_from(sequence, blocks_of(n_computed));
+    give_back_beyond(sequence, n_computed);
     set_progress(sequence, n_computed, n_computed);
     leave_windows(sequence);
 
@@ -103,7 +104,9 @@ void Cache::take_from_path(Sequence& sequence, NodePlace node, size_t length, si
         if (length != index + 1) continue;  // a partial block is not on the path, and never missing
         for (size_t group = 0; group < n_groups(); ++group) {
             BlockTable& table = sequence.tables_[group];
-            const bool is_seen = index >= layout_.groups[group].first_seen_block(n_computed);
+            const KvGroup& kv_group = layout_.groups[group];
+            const bool is_seen =
+                index >= kv_group.first_seen_block(n_computed) && index < kv_group.end_block(n_computed);
             if (!is_seen || table.block(index) != kNoBlock) continue;
             const BlockId block = index_.block(node, group);
             acquire(block);
@@ -118,13 +121,17 @@ void Cache::give_back_all(Sequence& sequence) noexcept {
 }
 
 // From the tail, in all groups: so blocks become cached in the order in which they may be evicted.
-void Cache::give_back_from(Sequence& sequence, size_t n_blocks) noexcept {
-    for (size_t index = sequence.n_blocks(); index-- > n_blocks;) {
-        for (const BlockTable& table : sequence.tables_) {
-            if (table.block(index) != kNoBlock) let_go(table.block(index));
+void Cache::give_back_beyond(Sequence& sequence, size_t n_tokens) noexcept {
+    for (size_t index = sequence.n_blocks(); index-- > n_tokens / kBlockTokens;) {
+        for (size_t group = 0; group < n_groups(); ++group) {
+            BlockTable& table = sequence.tables_[group];
+            if (table.block(index) == kNoBlock || index < layout_.groups[group].end_block(n_tokens)) continue;
+            let_go(table.block(index));
+            table.remove(index);
         }
     }
-    for (BlockTable& table : sequence.tables_) table.shrink(std::min(n_blocks, table.size()));
+    const size_t n_blocks = std::min(blocks_of(n_tokens), sequence.n_blocks());
+    for (BlockTable& table : sequence.tables_) table.shrink(n_blocks);
 }
 
 void Cache::leave_windows(Sequence& sequence) noexcept {

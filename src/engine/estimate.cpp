@@ -34,12 +34,15 @@ MemoryEstimate estimate_memory(ModelSource& source, const EstimateOptions& optio
     const uint32_t n_threads = options.n_threads != 0 ? options.n_threads : available_processors();
     // A step never has more rows than the sequence.
     const uint32_t n_rows = std::min(options.max_step_tokens, context);
+    const StepSize step{.n_rows = n_rows,
+                        .n_positions = std::min(context, spec.context_tokens),
+                        .n_sequences = 1,
+                        .tile_bytes = layout.step_tile_bytes(context - n_rows, n_rows)};
     return {.context_tokens = context,
             .weight_bytes = PackedWeights::bytes_of(Decoder::tensors_of(spec, file.head)),
             .kv_bytes_per_token = layout.bytes_per_token(),
             .kv_bytes = kv_bytes_for(layout, context, options.max_step_tokens),
-            .scratch_bytes = CpuBackend::scratch_bytes_for(Decoder::step_shape(spec, n_rows), n_rows,
-                                                           std::min(context, spec.context_tokens), n_threads),
+            .scratch_bytes = CpuBackend::scratch_bytes_for(Decoder::step_shape(spec, n_rows), step, n_threads),
             .tokenizer_bytes = tokenizer_bytes_of(file.head)};
 }
 

@@ -20,6 +20,10 @@ struct SavedGroup {
     uint64_t n_blocks;
 };
 
+size_t element_bytes(KvType type) {
+    return type == KvType::kF32 ? 4 : 2;
+}
+
 uint32_t type_id(KvType type) {
     return type == KvType::kF32 ? INLAY_KV_F32 : INLAY_KV_F16;
 }

@@ -31,11 +31,17 @@ void StepBatch::reserve_for(const StepRequest& request, uint32_t n_tokens) {
     const size_t n_entries = entries_.size() + 1;
     size_t n_group_pages = request.cache->layout().groups.size();
     size_t n_logits = request.n_logits;
-    size_t n_positions = request.sequence->n_computed() + n_tokens;
+    StepSize size{.n_rows = n_rows_ + n_tokens, .n_sequences = n_entries};
+    const auto add = [&](const StepRequest& part, uint32_t n_part_tokens) {
+        const size_t n_computed = part.sequence->n_computed();
+        size.n_positions = std::max(size.n_positions, n_computed + n_part_tokens);
+        size.tile_bytes += part.cache->layout().step_tile_bytes(n_computed, n_part_tokens);
+    };
+    add(request, n_tokens);
     for (const Entry& entry : entries_) {
         n_group_pages += entry.request->cache->layout().groups.size();
         n_logits += entry.request->n_logits;
-        n_positions = std::max(n_positions, entry.request->sequence->n_computed() + entry.n_tokens);
+        add(*entry.request, entry.n_tokens);
     }
     entries_.reserve(n_entries);
     leaving_.reserve(n_entries);
@@ -43,9 +49,9 @@ void StepBatch::reserve_for(const StepRequest& request, uint32_t n_tokens) {
     group_pages_.reserve(n_group_pages);
     logits_of_.reserve(n_logits);
     logits_.reserve(n_logits);
-    tokens_.reserve(n_rows_ + n_tokens);
-    kept_rows_.reserve(n_rows_ + n_tokens);
-    decoder_.reserve(n_rows_ + n_tokens, n_positions);
+    tokens_.reserve(size.n_rows);
+    kept_rows_.reserve(size.n_rows);
+    decoder_.reserve(size);
 }
 
 bool StepBatch::brings_next_block(const StepRequest& request) const {

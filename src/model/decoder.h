@@ -36,8 +36,8 @@ public:
 
     uint32_t n_layers() const { return static_cast<uint32_t>(layers_.size()); }
 
-    // Room for a step that sees positions below n_positions; throws std::bad_alloc. What follows takes no memory.
-    void reserve(size_t n_rows, size_t n_positions) { backend_.reserve_rows(n_rows, n_positions); }
+    // Room for a step; throws std::bad_alloc. What follows takes no memory.
+    void reserve(const StepSize& size) { backend_.reserve_step(size); }
     // A step: begin, all layers in order, finish.
     void begin(const StepRows& rows);
     void compute_layer(const StepRows& rows, uint32_t layer);

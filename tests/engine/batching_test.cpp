@@ -117,6 +117,11 @@ TEST_CASE("a session beside seven others, who join and leave at any step, comput
     options.compute = ComputeMode::kAuto;
     options.kv_type = KvType::kF16;
     check_together(data_dir() / "quant_models/q_Q4_K_M.gguf", options);
+    for (const KvType type : {KvType::kInt8, KvType::kInt4}) {
+        options.kv_type = type;
+        check_together(data_dir() / "quant_models/q_Q4_1.gguf", options);
+        check_together(data_dir() / "tiny/gemma3_text/gemma3_text.f32.gguf", options);
+    }
 }
 
 TEST_CASE("threads that generate at the same time are computed together") {

@@ -14,7 +14,7 @@ TEST_CASE("scratch memory does not grow with the square of the text") {
     StepShape shape = Decoder::step_shape(model.engine->spec(), 512);
     shape.max_positions = 1u << 20;
     const auto bytes = [&](size_t n_rows, size_t n_positions) {
-        return CpuBackend::scratch_bytes_for(shape, n_rows, n_positions, 2);
+        return CpuBackend::scratch_bytes_for(shape, {.n_rows = n_rows, .n_positions = n_positions}, 2);
     };
     CHECK(bytes(512, 8192) - bytes(512, 1024) < bytes(512, 1024) / 2);
     CHECK(bytes(512, 32768) < 2 * bytes(512, 1024));

@@ -20,7 +20,7 @@ public:
     }
     uint64_t weight_bytes() const override { return real_.weight_bytes(); }
     void prepare_scratch(const StepShape& shape) override { real_.prepare_scratch(shape); }
-    void reserve_rows(size_t n_rows, size_t n_positions) override { real_.reserve_rows(n_rows, n_positions); }
+    void reserve_step(const StepSize& size) override { real_.reserve_step(size); }
     uint64_t scratch_bytes() const override { return real_.scratch_bytes(); }
     Activation activation(Buffer buffer) const override { return real_.activation(buffer); }
     void run_row_ranges(size_t n_rows, RowWork work, const void* self) override {

@@ -1,16 +1,25 @@
-// Positions, the store into pages, and attention over them: how the work of a step is cut into tasks.
+// Positions and attention: how the work of a step is cut into tasks.
 #include <algorithm>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/exact_pages.h"
 #include "backend/cpu/scratch_layout.h"
 
 namespace inlay {
 
 using kernels::attention_state_floats;
-using kernels::kBlockTokens;
 using kernels::kSplitPositions;
 
 namespace {
+
+// The rows that lie in one block make a tile: with quantised blocks they see the same ones.
+size_t n_row_tiles(const SequenceRows& rows) {
+    return blocks_of(end_position(rows)) - rows.first_position / kBlockTokens;
+}
+size_t end_of_row_tile(const SequenceRows& rows, size_t tile) {
+    const size_t end = (rows.first_position / kBlockTokens + tile + 1) * kBlockTokens;
+    return std::min<size_t>(rows.n_rows, end - rows.first_position);
+}
 
 size_t rows_of(std::span<const SequenceRows> sequences) {
     size_t n_rows = 0;
@@ -22,6 +31,7 @@ size_t rows_of(std::span<const SequenceRows> sequences) {
 
 struct CpuBackend::AttentionWork {
     std::span<const SequenceRows> sequences;
+    const StepTiles& tiles;
     uint32_t layer;
     uint32_t window;
     float scale;
@@ -36,20 +46,35 @@ struct CpuBackend::AttentionWork {
     kernels::AttentionTask task(const SequenceRows& rows, size_t first_row, size_t end_row, size_t kv_head) const {
         const KvLayout& layout = *rows.layout;
         const size_t step_row = rows.first_row + first_row;
-        return {.queries = query.data + step_row * query.n_cols + kv_head * group_heads * head_dim,
-                .query_row_stride = query.n_cols,
-                .n_rows = end_row - first_row,
-                .n_heads = group_heads,
-                .head_dim = head_dim,
-                .value_dim = value_dim,
-                .first_position = rows.first_position + static_cast<uint32_t>(first_row),
-                .window = window,
-                .scale = scale,
-                .key_type = layout.key_type,
-                .value_type = layout.value_type,
-                .pages = rows.pages[layout.group_of(layer)],
-                .key_offset = layout.key_offset(layer, static_cast<uint32_t>(kv_head)),
-                .value_offset = layout.value_offset(layer, static_cast<uint32_t>(kv_head))};
+        kernels::AttentionTask task{.queries = query.data + step_row * query.n_cols + kv_head * group_heads * head_dim,
+                                    .query_row_stride = query.n_cols,
+                                    .n_rows = end_row - first_row,
+                                    .n_heads = group_heads,
+                                    .head_dim = head_dim,
+                                    .value_dim = value_dim,
+                                    .first_position = rows.first_position + static_cast<uint32_t>(first_row),
+                                    .window = window,
+                                    .scale = scale,
+                                    .key_type = layout.key_type,
+                                    .value_type = layout.value_type,
+                                    .pages = rows.pages[layout.group_of(layer)],
+                                    .key_offset = layout.key_offset(layer, static_cast<uint32_t>(kv_head)),
+                                    .value_offset = layout.value_offset(layer, static_cast<uint32_t>(kv_head))};
+        if (layout.is_quantized()) add_tiles(rows, kv_head, task);
+        return task;
+    }
+
+    void add_tiles(const SequenceRows& rows, size_t kv_head, kernels::AttentionTask& task) const {
+        const KvLayout& layout = *rows.layout;
+        const size_t block = task.first_position / kBlockTokens;
+        const size_t exact_key_bytes = layout.places[layer].exact_key_bytes;
+        task.key_parameters_offset = layout.key_parameters_offset(layer, kv_head);
+        task.value_parameters_offset = layout.value_parameters_offset(layer, kv_head);
+        task.own_keys = tiles.tile(rows, layer, block, kv_head);
+        task.own_values = task.own_keys + exact_key_bytes;
+        if (block == 0 || !layout.keeps_first_exact(layer)) return;
+        task.first_keys = tiles.tile(rows, layer, 0, kv_head);
+        task.first_values = task.first_keys + exact_key_bytes;
     }
 
     // The first position that the row sees.
@@ -69,6 +94,7 @@ void CpuBackend::run_rows(std::span<const SequenceRows> sequences, size_t grain,
 }
 
 void CpuBackend::begin_positions(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes) {
+    tiles_.begin(sequences);
     float* out = angles_;
     for (const RopeSpec& rope : ropes) {
         const size_t n_pairs = rope.inverse_frequency.size();
@@ -80,42 +106,15 @@ void CpuBackend::begin_positions(std::span<const SequenceRows> sequences, std::s
     }
 }
 
-void CpuBackend::rope_and_store(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes,
-                                size_t rope_index, uint32_t layer, Activation query, Activation key, Activation value) {
-    const RopeSpec& rope = ropes[rope_index];
-    const size_t n_pairs = rope.inverse_frequency.size();
-    const size_t n_kv_heads = shape_.n_kv_heads;
-    const size_t head_dim = key.n_cols / n_kv_heads;
-    const size_t value_dim = value.n_cols / n_kv_heads;
-    const float* angles = angles_;  // [n_step_rows, 2, n_pairs], after those of the ropes before
-    for (const RopeSpec& before : ropes.first(rope_index))
-        angles += rows_of(sequences) * 2 * before.inverse_frequency.size();
-
-    run_rows(sequences, 4, [&](const SequenceRows& rows, size_t row, size_t step_row) {
-        const KvLayout& layout = *rows.layout;
-        const size_t position = rows.first_position + row;
-        const float* row_angles = angles + step_row * 2 * n_pairs;
-        float* k = key.data + step_row * key.n_cols;
-        const float* v = value.data + step_row * value.n_cols;
-        kernels_.rope_rotate(query.data + step_row * query.n_cols, query.n_cols / head_dim, head_dim, row_angles,
-                             n_pairs, rope.interleaved);
-        kernels_.rope_rotate(k, n_kv_heads, head_dim, row_angles, n_pairs, rope.interleaved);
-        std::byte* page = rows.pages[layout.group_of(layer)][position / kBlockTokens];
-        for (uint32_t head = 0; head < n_kv_heads; ++head) {
-            kernels_.store_keys(k + head * head_dim, head_dim, layout.key_type, position % kBlockTokens,
-                                page + layout.key_offset(layer, head));
-            kernels_.store_values(v + head * value_dim, value_dim, layout.value_type, position % kBlockTokens,
-                                  page + layout.value_offset(layer, head));
-        }
-    });
-}
-
-void CpuBackend::finish_rows(const AttentionWork& work, const float* states, size_t first_row, size_t end_row,
-                             size_t kv_head) {
+// first_row and end_row are rows of the step, all of one sequence.
+void CpuBackend::finish_rows(const AttentionWork& work, const float* states, const SequenceRows& rows, size_t first_row,
+                             size_t end_row, size_t kv_head) {
     const size_t row_states = work.group_heads * attention_state_floats(work.value_dim);
-    for (size_t row = first_row; row < end_row; ++row)
-        kernels_.finish_attention(states + (row - first_row) * row_states, work.group_heads, work.value_dim,
-                                  work.out.data + row * work.out.n_cols + kv_head * work.group_heads * work.value_dim);
+    for (size_t row = first_row; row < end_row; ++row) {
+        float* out = work.out.data + row * work.out.n_cols + kv_head * work.group_heads * work.value_dim;
+        kernels_.finish_attention(states + (row - first_row) * row_states, work.group_heads, work.value_dim, out);
+        if (kernels::rotates_values(rows.layout->value_type)) kernels_.rotate(out, work.group_heads, work.value_dim);
+    }
 }
 
 void CpuBackend::attend_whole(const AttentionWork& work, const SequenceRows& rows, size_t first_row, size_t end_row,
@@ -126,13 +125,14 @@ void CpuBackend::attend_whole(const AttentionWork& work, const SequenceRows& row
     const size_t first_split = work.first_seen(rows.first_position + first_row) / kSplitPositions;
     const size_t end_split = splits_of(rows.first_position + end_row);
     kernels_.attend(task, first_split, end_split, true, states);
-    finish_rows(work, states, rows.first_row + first_row, rows.first_row + end_row, kv_head);
+    finish_rows(work, states, rows, rows.first_row + first_row, rows.first_row + end_row, kv_head);
 }
 
 void CpuBackend::attention(std::span<const SequenceRows> sequences, uint32_t layer, uint32_t window, float scale,
                            Activation query, Activation out) {
     const size_t n_kv_heads = shape_.n_kv_heads;
     AttentionWork work{.sequences = sequences,
+                       .tiles = tiles_,
                        .layer = layer,
                        .window = window,
                        .scale = scale,
@@ -146,7 +146,7 @@ void CpuBackend::attention(std::span<const SequenceRows> sequences, uint32_t lay
     size_t n_whole_tasks = 0;
     size_t n_positions = 0;
     for (const SequenceRows& rows : sequences) {
-        n_whole_tasks += (rows.n_rows + kAttentionRowsPerTask - 1) / kAttentionRowsPerTask * n_kv_heads;
+        n_whole_tasks += n_row_tiles(rows) * n_kv_heads;
         n_positions = std::max<size_t>(n_positions, rows.first_position + rows.n_rows);
     }
     work.max_splits = splits_of(n_positions);
@@ -160,15 +160,15 @@ void CpuBackend::attention_by_rows(const AttentionWork& work, size_t n_tasks) {
     const size_t n_kv_heads = shape_.n_kv_heads;
     workers_.run(n_tasks, [&](size_t task, unsigned thread) {
         for (const SequenceRows& rows : work.sequences) {
-            const size_t n_tiles = (rows.n_rows + kAttentionRowsPerTask - 1) / kAttentionRowsPerTask;
+            const size_t n_tiles = n_row_tiles(rows);
             if (task >= n_tiles * n_kv_heads) {
                 task -= n_tiles * n_kv_heads;
                 continue;
             }
             // Late rows see most: they go first, so that the last task of a step is a short one.
-            const size_t first_row = (n_tiles - 1 - task / n_kv_heads) * kAttentionRowsPerTask;
-            const size_t end_row = std::min<size_t>(rows.n_rows, first_row + kAttentionRowsPerTask);
-            return attend_whole(work, rows, first_row, end_row, task % n_kv_heads, thread);
+            const size_t tile = n_tiles - 1 - task / n_kv_heads;
+            const size_t first_row = tile == 0 ? 0 : end_of_row_tile(rows, tile - 1);
+            return attend_whole(work, rows, first_row, end_of_row_tile(rows, tile), task % n_kv_heads, thread);
         }
     });
 }
@@ -212,7 +212,7 @@ void CpuBackend::attention_by_splits(const AttentionWork& work, size_t n_rows) {
             float* states = states_of(step_row, kv_head, row.first_split);
             for (size_t split = row.first_split + 1; split < row.end_split; ++split)
                 kernels_.merge_attention(states, states_of(step_row, kv_head, split), work.group_heads, work.value_dim);
-            finish_rows(work, states, step_row, step_row + 1, kv_head);
+            finish_rows(work, states, *row.rows, step_row, step_row + 1, kv_head);
         }
     });
 }

@@ -23,19 +23,24 @@ std::vector<WeightId> CpuBackend::load(const ByteSource& source, std::span<const
     return weights_.load(provider_, source, tensors, workers_, progress);
 }
 
-uint64_t CpuBackend::scratch_bytes_for(const StepShape& shape, size_t n_rows, size_t n_positions, unsigned n_threads) {
-    return ScratchLayout(shape, n_rows, n_positions, n_threads).bytes;
+uint64_t CpuBackend::scratch_bytes_for(const StepShape& shape, const StepSize& size, unsigned n_threads) {
+    return ScratchLayout(shape, size, n_threads).bytes;
 }
 
 void CpuBackend::prepare_scratch(const StepShape& shape) {
     shape_ = shape;
-    scratch_ = PageRange(provider_, scratch_bytes_for(shape, shape.max_rows, shape.max_positions, workers_.n_threads()),
-                         false);
+    const StepSize largest{.n_rows = shape.max_rows,
+                           .n_positions = shape.max_positions,
+                           .n_sequences = shape.max_rows,
+                           .tile_bytes = StepTiles::most_bytes(shape)};
+    scratch_ = PageRange(provider_, scratch_bytes_for(shape, largest, workers_.n_threads()), false);
 }
 
-void CpuBackend::reserve_rows(size_t n_rows, size_t n_positions) {
-    const ScratchLayout layout(shape_, n_rows, std::min<size_t>(n_positions, shape_.max_positions),
-                               workers_.n_threads());
+void CpuBackend::reserve_step(const StepSize& size) {
+    StepSize within = size;
+    within.n_positions = std::min<size_t>(size.n_positions, shape_.max_positions);
+    const ScratchLayout layout(shape_, within, workers_.n_threads());
+    tiles_.reserve(size.n_sequences);
     if (layout.bytes > scratch_committed_) {
         scratch_.commit(0, layout.bytes, false);
         scratch_committed_ = layout.bytes;
@@ -47,6 +52,7 @@ void CpuBackend::reserve_rows(size_t n_rows, size_t n_positions) {
     angles_ = at(layout.angles);
     thread_states_ = at(layout.thread_states);
     split_states_ = at(layout.split_states);
+    tiles_.place(scratch_.data() + layout.tiles);
 }
 
 void CpuBackend::embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) {

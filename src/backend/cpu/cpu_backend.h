@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/cpu_row_operations.h"
 #include "backend/cpu/packed_weights.h"
+#include "backend/cpu/step_tiles.h"
 #include "base/pages.h"
 #include "base/workers.h"
 #include "kernels/kernels.h"
@@ -21,15 +22,14 @@ public:
     CpuBackend(const kernels::Kernels& kernels, Workers& workers, ComputeMode mode,
                std::shared_ptr<PageProvider> provider);
 
-    // Scratch bytes of a step of n_rows that sees n_positions.
-    static uint64_t scratch_bytes_for(const StepShape& shape, size_t n_rows, size_t n_positions, unsigned n_threads);
+    static uint64_t scratch_bytes_for(const StepShape& shape, const StepSize& size, unsigned n_threads);
 
     std::vector<WeightId> load(const ByteSource& source, std::span<const TensorInfo* const> tensors,
                                const Progress& progress) override;
     uint64_t weight_bytes() const override { return weights_.bytes(); }
 
     void prepare_scratch(const StepShape& shape) override;
-    void reserve_rows(size_t n_rows, size_t n_positions) override;
+    void reserve_step(const StepSize& size) override;
     uint64_t scratch_bytes() const override { return scratch_committed_; }
     Activation activation(Buffer buffer) const override { return buffers_[static_cast<size_t>(buffer)]; }
 
@@ -50,15 +50,22 @@ public:
 
 private:
     struct AttentionWork;
+    struct StoreWork;
 
     CpuRowOperations all_rows();
     template <typename Work>
     void run_rows(std::span<const SequenceRows> sequences, size_t grain, const Work& work);
+    void rotate_rows(const StoreWork& work, const SequenceRows& rows, size_t first_row, size_t end_row);
+    void store_block(const StoreWork& work, const SequenceRows& rows, size_t block);
+    std::byte* begin_tile(const SequenceRows& rows, uint32_t layer, size_t block, uint32_t head);
+    void end_tile(const SequenceRows& rows, uint32_t layer, size_t block, uint32_t head, const std::byte* tile);
+    void close_block(const SequenceRows& rows, uint32_t layer, size_t block, uint32_t head, const std::byte* tile);
     void attend_whole(const AttentionWork& work, const SequenceRows& rows, size_t first_row, size_t end_row,
                       size_t kv_head, unsigned thread);
     void attention_by_rows(const AttentionWork& work, size_t n_tasks);
     void attention_by_splits(const AttentionWork& work, size_t n_rows);
-    void finish_rows(const AttentionWork& work, const float* states, size_t first_row, size_t end_row, size_t kv_head);
+    void finish_rows(const AttentionWork& work, const float* states, const SequenceRows& rows, size_t first_row,
+                     size_t end_row, size_t kv_head);
 
     const kernels::Kernels& kernels_;
     Workers& workers_;
@@ -75,6 +82,7 @@ private:
     float* angles_ = nullptr;         // [ropes][max_rows, 2, n_pairs]
     float* thread_states_ = nullptr;  // [n_threads, kAttentionRowsPerTask, group heads] attention states
     float* split_states_ = nullptr;   // [rows, kv heads, splits, group heads] attention states
+    StepTiles tiles_;
 };
 
 }  // namespace inlay

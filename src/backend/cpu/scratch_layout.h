@@ -31,9 +31,11 @@ struct ScratchLayout {
     uint64_t angles = 0;
     uint64_t thread_states = 0;
     uint64_t split_states = 0;
+    uint64_t tiles = 0;
     uint64_t bytes = 0;
 
-    ScratchLayout(const StepShape& shape, size_t n_rows, size_t n_positions, unsigned n_threads) {
+    ScratchLayout(const StepShape& shape, const StepSize& size, unsigned n_threads) {
+        const size_t n_rows = size.n_rows;
         widths = {shape.n_embedding,    shape.n_embedding,    shape.query_width,
                   shape.key_width,      shape.value_width,    shape.attention_width,
                   shape.n_feed_forward, shape.n_feed_forward, shape.n_embedding};
@@ -47,7 +49,9 @@ struct ScratchLayout {
         const size_t state_bytes = kernels::attention_state_floats(shape.value_dim) * sizeof(float);
         const size_t group_heads = shape.n_heads / shape.n_kv_heads;
         thread_states = take(n_threads * kAttentionRowsPerTask * group_heads * state_bytes);
-        split_states = take(std::min(n_rows, kMaxSplitRows) * shape.n_heads * splits_of(n_positions) * state_bytes);
+        split_states =
+            take(std::min(n_rows, kMaxSplitRows) * shape.n_heads * splits_of(size.n_positions) * state_bytes);
+        tiles = take(size.tile_bytes);
     }
 
 private:
