@@ -117,49 +117,144 @@ void multiply_float(State& state, TensorType type, size_t n_rows) {
 
 // ---- attention ----------------------------------------------------------------------------------------------------
 
-// The last `n_rows` positions of a sequence of `n_tokens`, one KV head of 64 channels with three query heads, f16.
-void attend(State& state, size_t n_tokens, size_t n_rows) {
-    constexpr size_t kDim = 64, kHeads = 3, kRowFloats = kDim * kHeads;
-    constexpr size_t kKeyBytes = kernels::kBlockTokens * kDim * 2;
-    test::Random random(3);
-    const size_t n_blocks = (n_tokens + kernels::kBlockTokens - 1) / kernels::kBlockTokens;
-    test::AlignedBytes memory(n_blocks * 2 * kKeyBytes);
-    std::vector<const std::byte*> pages;
-    for (size_t block = 0; block < n_blocks; ++block) {
-        std::byte* page = memory.data() + block * 2 * kKeyBytes;
-        pages.push_back(page);
-        for (size_t slot = 0; slot < kernels::kBlockTokens; ++slot) {
-            const std::vector<float> token = test::random_floats(2 * kDim, random);
-            fastest().store_keys(token.data(), kDim, kernels::KvType::kF16, slot, page);
-            fastest().store_values(token.data() + kDim, kDim, kernels::KvType::kF16, slot, page + kKeyBytes);
+using kernels::kBlockTokens;
+using kernels::KvType;
+
+// Heads that look at one KV head.
+struct HeadGroup {
+    const char* model;
+    size_t dim;
+    size_t n_heads;
+};
+constexpr HeadGroup kHeadGroups[] = {{"smollm2", 64, 3}, {"gemma", 256, 4}};
+constexpr size_t kTokens = 4096;
+
+std::string name_of(KvType type) {
+    constexpr const char* kNames[] = {"f32", "f16", "bf16", "int8", "int4"};
+    return kNames[static_cast<size_t>(type)];
+}
+
+// Pages of one type for `n_sequences` KV heads of kTokens each, and the exact tiles of their last block. Pages of a
+// sequence lie as far apart as those of a model with as many KV heads and layers.
+class KvPages {
+public:
+    KvPages(const HeadGroup& group, KvType type, size_t n_sequences)
+        : key_bytes_(kernels::key_code_bytes(type, group.dim)),
+          value_bytes_(kernels::value_code_bytes(type, group.dim)),
+          key_parameter_bytes_(kernels::key_parameter_bytes(type, group.dim)),
+          sequence_bytes_(
+              (key_bytes_ + value_bytes_ + key_parameter_bytes_ + kernels::value_parameter_bytes(type) + 63) / 64 * 64),
+          page_bytes_(n_sequences * sequence_bytes_),
+          memory_(system_pages(), n_blocks() * page_bytes_, true),
+          tiles_(2 * tile_bytes(group)) {
+        memory_.commit(0, n_blocks() * page_bytes_, false);
+        test::Random random(3);
+        const KvType exact = kernels::exact_type(type);
+        for (size_t block = 0; block < n_blocks(); ++block) {
+            for (size_t slot = 0; slot < kBlockTokens; ++slot) {
+                const std::vector<float> token = test::random_floats(2 * group.dim, random);
+                fastest().store_keys(token.data(), group.dim, exact, slot, tiles_.data());
+                fastest().store_values(token.data() + group.dim, group.dim, exact, slot,
+                                       tiles_.data() + tile_bytes(group));
+            }
+            pages_.push_back(memory_.data() + block * page_bytes_);
+            for (size_t sequence = 0; sequence < n_sequences; ++sequence)
+                fill(group, type, memory_.data() + block * page_bytes_ + sequence * sequence_bytes_);
         }
     }
-    const std::vector<float> queries = test::random_floats(n_rows * kRowFloats, random);
-    const kernels::AttentionTask task{queries.data(),
-                                      kRowFloats,
-                                      n_rows,
-                                      kHeads,
-                                      kDim,
-                                      kDim,
-                                      static_cast<uint32_t>(n_tokens - n_rows),
-                                      0,
-                                      0.125f,
-                                      kernels::KvType::kF16,
-                                      kernels::KvType::kF16,
-                                      pages.data(),
-                                      0,
-                                      kKeyBytes};
-    std::vector<float> states(n_rows * kHeads * kernels::attention_state_floats(kDim));
-    std::vector<float> out(n_rows * kRowFloats);
+
+    // For all rows in the last block.
+    kernels::AttentionTask task(const HeadGroup& group, KvType type, size_t n_rows, size_t sequence,
+                                const float* queries) const {
+        const size_t keys = sequence * sequence_bytes_;
+        const bool quantized = kernels::is_quantized(type);
+        return {.queries = queries,
+                .query_row_stride = group.dim * group.n_heads,
+                .n_rows = n_rows,
+                .n_heads = group.n_heads,
+                .head_dim = group.dim,
+                .value_dim = group.dim,
+                .first_position = static_cast<uint32_t>(kTokens - n_rows),
+                .window = 0,
+                .scale = 0.125f,
+                .key_type = type,
+                .value_type = type,
+                .pages = pages_.data(),
+                .key_offset = keys,
+                .value_offset = keys + key_bytes_,
+                .key_parameters_offset = keys + key_bytes_ + value_bytes_,
+                .value_parameters_offset = keys + key_bytes_ + value_bytes_ + key_parameter_bytes_,
+                .own_keys = quantized ? tiles_.data() : nullptr,
+                .own_values = quantized ? tiles_.data() + tile_bytes(group) : nullptr};
+    }
+
+    size_t bytes() const { return n_blocks() * sequence_bytes_; }
+
+private:
+    static size_t n_blocks() { return kTokens / kBlockTokens; }
+    static size_t tile_bytes(const HeadGroup& group) { return kBlockTokens * group.dim * 4; }
+
+    void fill(const HeadGroup& group, KvType type, std::byte* at) const {
+        const std::byte* keys = tiles_.data();
+        const std::byte* values = keys + tile_bytes(group);
+        if (kernels::is_quantized(type)) {
+            std::byte* parameters = at + key_bytes_ + value_bytes_;
+            fastest().close_keys(keys, group.dim, type, at, parameters);
+            fastest().close_values(values, group.dim, type, at + key_bytes_, parameters + key_parameter_bytes_);
+        } else {
+            std::memcpy(at, keys, key_bytes_);
+            std::memcpy(at + key_bytes_, values, value_bytes_);
+        }
+    }
+
+    size_t key_bytes_, value_bytes_, key_parameter_bytes_, sequence_bytes_, page_bytes_;
+    PageRange memory_;
+    test::AlignedBytes tiles_;
+    std::vector<const std::byte*> pages_;
+};
+
+// The last `n_rows` positions of kTokens. `n_sequences`: KV heads that take turns; with many of them pages come from
+// memory, as when a layer's are read once a token.
+void attend(State& state, const HeadGroup& group, KvType type, size_t n_rows, size_t n_sequences) {
+    const size_t row_floats = group.dim * group.n_heads;
+    const KvPages pages(group, type, n_sequences);
+    test::Random random(3);
+    const std::vector<float> queries = test::random_floats(n_rows * row_floats, random);
+    std::vector<float> states(n_rows * group.n_heads * kernels::attention_state_floats(group.dim));
+    std::vector<float> out(n_rows * row_floats);
     Work work;
-    work.bytes = static_cast<double>(n_tokens * 2 * kDim * 2);
-    const double n_seen =
-        static_cast<double>(n_rows) * (static_cast<double>(n_tokens) - static_cast<double>(n_rows) / 2);
-    work.f32_operations = 4.0 * kDim * kHeads * n_seen;
+    work.bytes = static_cast<double>(pages.bytes());
+    const double n_seen = static_cast<double>(n_rows) * (kTokens - static_cast<double>(n_rows) / 2);
+    work.f32_operations = 4.0 * static_cast<double>(row_floats) * n_seen;
+    size_t sequence = 0;
     measure(state, work, [&] {
-        fastest().attend(task, 0, (n_tokens - 1) / kernels::kSplitPositions + 1, true, states.data());
-        fastest().finish_attention(states.data(), n_rows * kHeads, kDim, out.data());
+        sequence = (sequence + 1) % n_sequences;
+        fastest().attend(pages.task(group, type, n_rows, sequence, queries.data()), 0,
+                         (kTokens - 1) / kernels::kSplitPositions + 1, true, states.data());
+        fastest().finish_attention(states.data(), n_rows * group.n_heads, group.dim, out.data());
     });
+}
+
+// Closes blocks of one KV head: keys and values of 16 tokens.
+void close_block(State& state, const HeadGroup& group, KvType type) {
+    test::Random random(5);
+    const size_t tile_bytes = kBlockTokens * group.dim * 2;
+    test::AlignedBytes keys(tile_bytes), values(tile_bytes), codes(tile_bytes), parameters(1024);
+    for (size_t slot = 0; slot < kBlockTokens; ++slot) {
+        const std::vector<float> token = test::random_floats(2 * group.dim, random);
+        fastest().store_keys(token.data(), group.dim, KvType::kF16, slot, keys.data());
+        fastest().store_values(token.data() + group.dim, group.dim, KvType::kF16, slot, values.data());
+    }
+    measure(state, {}, [&] {
+        fastest().close_keys(keys.data(), group.dim, type, codes.data(), parameters.data());
+        fastest().close_values(values.data(), group.dim, type, codes.data(), parameters.data());
+    });
+}
+
+void rotate(State& state, const HeadGroup& group) {
+    test::Random random(6);
+    std::vector<float> x = test::random_floats(kBlockTokens * group.dim, random);
+    measure(state, {}, [&] { fastest().rotate(x.data(), kBlockTokens, group.dim); });
 }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------
@@ -234,7 +329,19 @@ void add_all() {
         for (const size_t n_rows : {1, 8})
             add("multiply_float/" + std::string(name(type)) + "/" + std::to_string(n_rows), multiply_float, type,
                 n_rows);
-    for (const size_t n_rows : {1, 128}) add("attend/4096/" + std::to_string(n_rows), attend, size_t{4096}, n_rows);
+    for (const HeadGroup& group : kHeadGroups) {
+        const std::string model = group.model;
+        for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBf16, KvType::kInt8, KvType::kInt4}) {
+            const std::string of = "/" + model + "/" + name_of(type);
+            for (const size_t n_rows : {1, 16}) {
+                const std::string rows = std::to_string(n_rows);
+                add("attend_cached" + of + "/" + rows, attend, group, type, n_rows, size_t{1});
+                add("attend_memory" + of + "/" + rows, attend, group, type, n_rows, size_t{128 * 64} / group.dim);
+            }
+            if (kernels::is_quantized(type)) add("close_block" + of, close_block, group, type);
+        }
+        add("rotate/" + model, rotate, group);
+    }
     add("quantize_rows", quantize_rows);
     add("rms_norm", rms_norm);
     add("silu_multiply", silu_multiply);

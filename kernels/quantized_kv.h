@@ -23,13 +23,13 @@ struct QuantizedKv {
     // The scale, of a range and of the largest magnitude of a minimum; a little more than they need, for it is rounded.
     static constexpr float kScaleOfRange = 1.0005f / (kLargestKeyCode * kLargestScaleCode);
     static constexpr float kScaleOfMinimum = 1.0005f / (kLargestCode * kLargestMinimumUnit);
-
-    // Levels of 4-bit values: those of Lloyd and Max for a normal distribution, the largest made 127.
-    static constexpr int8_t kLevels[16] = {-127, -96, -75, -58, -44, -31, -18, -6, 6, 18, 31, 44, 58, 75, 96, 127};
-    static constexpr float kThresholds[7] = {12.0f, 24.5f, 37.5f, 51.0f,
-                                             66.5f, 85.5f, 111.5f};  // between those above 0
-    // Times the largest value of a token: scales that are tried.
-    static constexpr float kRangeFactors[4] = {1.05f / 127, 0.93f / 127, 0.83f / 127, 0.73f / 127};
 };
+
+// Levels of 4-bit values: those of Lloyd and Max for a normal distribution, the largest made 127; what lies between
+// those above 0; and the scales that are tried, times the largest value of a token. Not members, so that no symbol is
+// shared by objects for different processors.
+constexpr int8_t kValueLevels[16] = {-127, -96, -75, -58, -44, -31, -18, -6, 6, 18, 31, 44, 58, 75, 96, 127};
+constexpr float kValueThresholds[7] = {12.0f, 24.5f, 37.5f, 51.0f, 66.5f, 85.5f, 111.5f};
+constexpr float kRangeFactors[4] = {1.05f / 127, 0.93f / 127, 0.83f / 127, 0.73f / 127};
 
 }  // namespace inlay::kernels

@@ -44,22 +44,26 @@ INLAY_LANES TokenRange seen_in_split(const AttentionTask& task, size_t row, size
             static_cast<uint32_t>(end - start < kSplitPositions ? end - start : kSplitPositions)};
 }
 
-INLAY_LANES const TileShape& shape_for(size_t n_pairs) {
-    size_t i = 0;
-    while (kTileShapes[i].pairs < n_pairs) ++i;
-    return kTileShapes[i];
+// The exact type of a block that is not closed.
+INLAY_LANES bool is_quantized_type(KvType type) {
+    return type == KvType::kInt8 || type == KvType::kInt4;
+}
+INLAY_LANES KvType exact_type_of(KvType type) {
+    return is_quantized_type(type) ? KvType::kF16 : type;
 }
 
 // Queries and fresh states of the pairs first_pair..first_pair + n_pairs; those that fill up the shape repeat the last.
 static void start_tile(const AttentionTask& task, size_t first_pair, size_t n_pairs, size_t pairs, size_t split,
                        Tile& tile) {
     tile.pairs = pairs;
+    const bool quantized = is_quantized_type(task.key_type);
     for (size_t p = 0; p < pairs; ++p) {
         const size_t pair = first_pair + (p < n_pairs ? p : n_pairs - 1);
         const size_t row = pair / task.n_heads;
         const size_t head = pair % task.n_heads;
         tile.seen[p] = seen_in_split(task, row, split);
         const float* query = task.queries + row * task.query_row_stride + head * task.head_dim;
+        if (quantized) quantize_query(query, task.head_dim, task.scale, p, tile);
         for (size_t d = 0; d < task.head_dim; ++d) tile.queries[d * pairs + p] = query[d];
         for (size_t i = 0; i < task.value_dim; i += 16) store(tile.outputs + p * kMaxValueDim + i, zero());
     }
@@ -67,12 +71,9 @@ static void start_tile(const AttentionTask& task, size_t first_pair, size_t n_pa
     store(tile.sum, zero());
     // Every batch reads whole groups of four vectors, also those that it has not written.
     for (size_t i = 0; i < kMaxVectors; ++i) store(tile.weights + i * kBlockTokens, zero());
-    for (size_t i = 0; i < kVectorFloats; i += 16) {
-        store(tile.block_max + i, zero());
-        store(tile.new_max + i, zero());
-        store(tile.rescale + i, zero());
-        store(tile.block_sum + i, zero());
-    }
+    float* const of_vectors[] = {tile.block_max, tile.new_max, tile.rescale, tile.block_sum, tile.largest_weight};
+    for (float* floats : of_vectors)
+        for (size_t i = 0; i < kVectorFloats; i += 16) store(floats + i, zero());
 }
 
 // What the pairs see of one block.
@@ -95,17 +96,94 @@ static BlockView view_block(const Tile& tile, size_t block, const std::byte* val
     return view;
 }
 
-// Scores of the blocks of one batch, as many at a time as there are registers for.
-static void score_blocks(const AttentionTask& task, const TileShape& shape, const std::byte* const* keys,
-                         size_t n_blocks, Tile& tile) {
-    const MultiplyKeys* multiply_keys = shape.multiply_keys[static_cast<size_t>(task.key_type)];
+// Blocks that lie side by side, either all closed or all exact, and either all seen whole or not.
+struct Batch {
+    size_t n_blocks;
+    KvType key_type;
+    KvType value_type;
+    bool partial;
+    const std::byte* exact_keys[kMaxBatch];
+    BlockView exact_values[kMaxBatch];
+    ClosedBlock keys[kMaxBatch];
+    ClosedBlock values[kMaxBatch];
+};
+
+// Where blocks begin to be something else. Numbers of blocks within the split.
+struct Boundaries {
+    size_t first_full, end_full;      // seen whole by all pairs
+    size_t first_closed, end_closed;  // in their pages; the others are exact
+    size_t end;
+};
+
+INLAY_LANES size_t next_boundary(const Boundaries& at, size_t block) {
+    size_t next = at.end;
+    const size_t all[] = {at.first_full, at.end_full, at.first_closed, at.end_closed};
+    for (const size_t boundary : all)
+        if (boundary > block && boundary < next) next = boundary;
+    return next;
+}
+
+// The blocks from `block` of the split on, at most `n_blocks`.
+static void find_batch(const AttentionTask& task, const Tile& tile, size_t split, size_t block, size_t n_blocks,
+                       const Boundaries& at, Batch& batch) {
+    const bool closed = block >= at.first_closed && block < at.end_closed;
+    batch.n_blocks = n_blocks;
+    batch.partial = block < at.first_full || block >= at.end_full;
+    batch.key_type = closed ? task.key_type : exact_type_of(task.key_type);
+    batch.value_type = closed ? task.value_type : exact_type_of(task.value_type);
+    for (size_t b = 0; b < n_blocks; ++b) {
+        const std::byte* keys = block < at.first_closed ? task.first_keys : task.own_keys;
+        const std::byte* values = block < at.first_closed ? task.first_values : task.own_values;
+        if (closed) {
+            const std::byte* page = task.pages[split * kSplitBlocks + block + b];
+            keys = page + task.key_offset;
+            values = page + task.value_offset;
+            batch.keys[b] = {keys, page + task.key_parameters_offset};
+            batch.values[b] = {values, page + task.value_parameters_offset};
+        }
+        batch.exact_keys[b] = keys;
+        if (!is_quantized_type(batch.value_type))
+            batch.exact_values[b] = view_block(tile, block + b, values, batch.partial);
+    }
+}
+
+// Calls multiply[log2 n](first block, n) for parts of the batch, as many blocks at a time as there are functions for.
+template <typename Function, typename Multiply>
+INLAY_LANES void in_key_batches(const Function (&functions)[kKeyBatches], size_t n_blocks, const Multiply& multiply) {
     size_t done = 0;
     while (done < n_blocks) {
         size_t batch = kKeyBatches - 1;
-        while (multiply_keys[batch] == nullptr || done + (size_t{1} << batch) > n_blocks) --batch;
-        multiply_keys[batch](tile.queries, task.head_dim, task.scale, keys + done,
-                             tile.weights + done * tile.pairs * kBlockTokens);
+        while (functions[batch] == nullptr || done + (size_t{1} << batch) > n_blocks) --batch;
+        multiply(functions[batch], done);
         done += size_t{1} << batch;
+    }
+}
+
+static void score_blocks(const AttentionTask& task, const TileShape& shape, const Batch& batch, Tile& tile) {
+    const size_t type = static_cast<size_t>(batch.key_type);
+    const auto scores_from = [&](size_t block) { return tile.weights + block * tile.pairs * kBlockTokens; };
+    if (is_quantized_type(batch.key_type)) {
+        const auto& functions = shape.quantized_keys[type - static_cast<size_t>(KvType::kInt8)].multiply;
+        in_key_batches(functions, batch.n_blocks, [&](MultiplyQuantizedKeys multiply, size_t block) {
+            multiply(tile.integer_queries, tile.query_scales, task.head_dim, batch.keys + block, scores_from(block));
+        });
+    } else {
+        in_key_batches(shape.keys[type].multiply, batch.n_blocks, [&](MultiplyKeys multiply, size_t block) {
+            multiply(tile.queries, task.head_dim, task.scale, batch.exact_keys + block, scores_from(block));
+        });
+    }
+}
+
+static void add_outputs(const AttentionTask& task, const TileShape& shape, const Batch& batch, Tile& tile) {
+    const size_t type = static_cast<size_t>(batch.value_type);
+    if (is_quantized_type(batch.value_type)) {
+        quantize_weights(tile, batch.values, batch.n_blocks);
+        shape.quantized_values[type - static_cast<size_t>(KvType::kInt8)](
+            batch.values, batch.n_blocks, {tile.integer_weights, tile.weight_factor, tile.rescale}, task.value_dim,
+            tile.outputs, kMaxValueDim);
+    } else {
+        shape.values[type](batch.exact_values, batch.n_blocks, tile.weights, tile.rescale, task.value_dim, tile.outputs,
+                           kMaxValueDim);
     }
 }
 
@@ -121,29 +199,22 @@ static void attend_tile(const AttentionTask& task, size_t split, const TileShape
         if (seen.first < any.first) any.first = seen.first;
         if (seen.end > any.end) any.end = seen.end;
     }
-    const std::byte* const* pages = task.pages + split * kSplitBlocks;
-    const MultiplyValues multiply_values = shape.multiply_values[static_cast<size_t>(task.value_type)];
+    const size_t first_block = split * kSplitBlocks;
+    const size_t own_block = task.first_position / kBlockTokens;
+    Boundaries at;
+    at.first_full = (all.first + kBlockTokens - 1) / kBlockTokens;
+    at.end_full = all.end / kBlockTokens;
+    at.first_closed = task.first_keys != nullptr && split == 0 ? 1 : 0;
+    at.end_closed = task.own_keys != nullptr && own_block >= first_block ? own_block - first_block : kSplitBlocks;
+    at.end = (any.end + kBlockTokens - 1) / kBlockTokens;
     const size_t most_blocks = kMaxVectors / tile.pairs < kMaxBatch ? kMaxVectors / tile.pairs : kMaxBatch;
-    // Blocks first_full..end_full are seen whole by all pairs; a batch has none or only such.
-    const size_t end_block = (any.end + kBlockTokens - 1) / kBlockTokens;
-    const size_t first_full = (all.first + kBlockTokens - 1) / kBlockTokens;
-    const size_t end_full = all.end / kBlockTokens;
-    size_t n_blocks = 0;
-    for (size_t block = any.first / kBlockTokens; block < end_block; block += n_blocks) {
-        const bool partial = block < first_full || block >= end_full;
-        size_t limit = end_block;
-        if (!partial) limit = end_full;
-        if (block < first_full && first_full < end_block) limit = first_full;
-        n_blocks = limit - block < most_blocks ? limit - block : most_blocks;
-        const std::byte* keys[kMaxBatch];
-        BlockView views[kMaxBatch];
-        for (size_t b = 0; b < n_blocks; ++b) {
-            keys[b] = pages[block + b] + task.key_offset;
-            views[b] = view_block(tile, block + b, pages[block + b] + task.value_offset, partial);
-        }
-        score_blocks(task, shape, keys, n_blocks, tile);
-        update_softmax(tile, block, n_blocks, partial);
-        multiply_values(views, n_blocks, tile.weights, tile.rescale, task.value_dim, tile.outputs, kMaxValueDim);
+    Batch batch;
+    for (size_t block = any.first / kBlockTokens; block < at.end; block += batch.n_blocks) {
+        const size_t limit = next_boundary(at, block);
+        find_batch(task, tile, split, block, limit - block < most_blocks ? limit - block : most_blocks, at, batch);
+        score_blocks(task, shape, batch, tile);
+        update_softmax(tile, block, batch.n_blocks, batch.partial);
+        add_outputs(task, shape, batch, tile);
     }
 }
 
@@ -186,33 +257,6 @@ void finish_attention(const float* states, size_t n_states, size_t value_dim, fl
         for (size_t i = 0; i < value_dim; i += 16) {
             const size_t n = value_dim - i < 16 ? value_dim - i : 16;
             store_partial(out + s * value_dim + i, load_partial(state + 2 + i, n) / sum, n);
-        }
-    }
-}
-
-void store_keys(const float* k, size_t head_dim, KvType type, size_t slot, std::byte* keys) {
-    for (size_t begin = 0; begin < head_dim; begin += 16) {
-        const size_t n = head_dim - begin < 16 ? head_dim - begin : 16;
-        if (type == KvType::kF32) {
-            float* column = reinterpret_cast<float*>(keys) + begin * kBlockTokens + slot;
-            for (size_t d = 0; d < n; ++d) column[d * kBlockTokens] = k[begin + d];
-        } else {
-            uint16_t halves[16];
-            store_f16(halves, load_partial(k + begin, n));
-            uint16_t* column = reinterpret_cast<uint16_t*>(keys) + begin * kBlockTokens + slot;
-            for (size_t d = 0; d < n; ++d) column[d * kBlockTokens] = halves[d];
-        }
-    }
-}
-
-void store_values(const float* v, size_t value_dim, KvType type, size_t slot, std::byte* values) {
-    for (size_t i = 0; i < value_dim; i += 16) {
-        const size_t n = value_dim - i < 16 ? value_dim - i : 16;
-        const F32x16 sixteen = load_partial(v + i, n);
-        if (type == KvType::kF32) {
-            store_partial(reinterpret_cast<float*>(values) + slot * value_dim + i, sixteen, n);
-        } else {
-            store_f16_partial(reinterpret_cast<uint16_t*>(values) + slot * value_dim + i, sixteen, n);
         }
     }
 }

@@ -1,10 +1,11 @@
-// The two products of attention, register-tiled: scores (queries with keys) and outputs (weights with values). A tile
-// holds several (row, head) pairs that look at the same KV head, so that each key and value vector is loaded and
-// converted once for all of them. Lanes are tokens in the first product and channels in the second; no tile shape
-// changes a bit.
+// The two products of attention with exact keys and values, register-tiled: scores (queries with keys) and outputs
+// (weights with values). A tile holds several (row, head) pairs that look at the same KV head, so that each key and
+// value vector is loaded and converted once for all of them. Lanes are tokens in the first product and channels in the
+// second; no tile shape changes a bit.
 //
 // How a vector of a plane becomes sixteen floats is all that depends on the element type: `load_elements`.
 #include "kernels/kernels.h"
+#include "kernels/quantized_kv.h"
 
 namespace inlay::kernels::INLAY_ISA {
 
@@ -22,11 +23,17 @@ template <KvType type>
 INLAY_LANES F32x16 load_elements(const std::byte* plane, size_t index) {
     if constexpr (type == KvType::kF32) return load(reinterpret_cast<const float*>(plane) + index);
     if constexpr (type == KvType::kF16) return load_f16(reinterpret_cast<const uint16_t*>(plane) + index);
+    if constexpr (type == KvType::kBf16) return load_bf16(reinterpret_cast<const uint16_t*>(plane) + index);
 }
 template <KvType type>
 INLAY_LANES F32x16 load_elements(const std::byte* plane, size_t index, size_t n) {
     if constexpr (type == KvType::kF32) return load_partial(reinterpret_cast<const float*>(plane) + index, n);
     if constexpr (type == KvType::kF16) return load_f16_partial(reinterpret_cast<const uint16_t*>(plane) + index, n);
+    if constexpr (type == KvType::kBf16) {
+        uint16_t all[16] = {};
+        __builtin_memcpy(all, reinterpret_cast<const uint16_t*>(plane) + index, (n < 16 ? n : 16) * sizeof(uint16_t));
+        return load_bf16(all);
+    }
 }
 
 // Scores of `blocks` blocks. queries: [head_dim, pairs]; keys: [blocks] planes; scores: [blocks, pairs, 16 tokens].
@@ -158,50 +165,5 @@ static void multiply_values(const BlockView* views, size_t n_blocks, const float
                                           output_stride);
     }
 }
-
-// --- the tile shapes ---
-
-using MultiplyKeys = void (*)(const float*, size_t, float, const std::byte* const*, float*);
-using MultiplyValues = void (*)(const BlockView*, size_t, const float*, const float*, size_t, float*, size_t);
-
-// One number of pairs: the batches of 1, 2, 4, 8 blocks that it has registers for (null: none), by key type; and the
-// product with values, by value type.
-struct TileShape {
-    size_t pairs;
-    MultiplyKeys multiply_keys[2][kKeyBatches];
-    MultiplyValues multiply_values[2];
-};
-
-template <size_t pairs, size_t blocks, KvType type>
-constexpr MultiplyKeys keys_entry() {
-    if constexpr (blocks == 1 || pairs * blocks <= kScoreTile) {
-        return multiply_keys<pairs, blocks, type>;
-    } else {
-        return nullptr;
-    }
-}
-
-template <size_t pairs>
-constexpr TileShape tile_shape() {
-    constexpr KvType f32 = KvType::kF32;
-    constexpr KvType f16 = KvType::kF16;
-    return {pairs,
-            {{keys_entry<pairs, 1, f32>(), keys_entry<pairs, 2, f32>(), keys_entry<pairs, 4, f32>(),
-              keys_entry<pairs, 8, f32>()},
-             {keys_entry<pairs, 1, f16>(), keys_entry<pairs, 2, f16>(), keys_entry<pairs, 4, f16>(),
-              keys_entry<pairs, 8, f16>()}},
-            {multiply_values<pairs, f32>, multiply_values<pairs, f16>}};
-}
-
-// Ascending. A tile with fewer pairs than its shape repeats the last one.
-constexpr TileShape kTileShapes[] = {
-    tile_shape<1>(), tile_shape<2>(),  tile_shape<3>(), tile_shape<4>(),
-#if INLAY_REGISTERS >= 8
-    tile_shape<6>(),
-#endif
-#if INLAY_REGISTERS >= 32
-    tile_shape<8>(), tile_shape<12>(),
-#endif
-};
 
 }  // namespace inlay::kernels::INLAY_ISA

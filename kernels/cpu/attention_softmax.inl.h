@@ -5,8 +5,7 @@
 
 namespace inlay::kernels::INLAY_ISA {
 
-constexpr size_t kMaxHeadDim = 256;
-constexpr size_t kMaxValueDim = 256;
+constexpr size_t kMaxValueDim = kMaxHeadDim;
 // Arrays with one float for each vector of a batch are read and written sixteen at a time from any vector on.
 constexpr size_t kVectorFloats = kMaxVectors + 16;
 
@@ -16,7 +15,7 @@ struct TokenRange {
     bool empty() const { return end <= first; }
 };
 
-// Several (row, head) pairs at one split. Lies on the stack: about 30 KiB at most.
+// Several (row, head) pairs at one split. Lies on the stack: about 40 KiB at most.
 struct Tile {
     alignas(64) float queries[kMaxHeadDim * kMaxPairs];     // [head_dim, pairs]
     alignas(64) float outputs[kMaxPairs * kMaxValueDim];    // [pairs, kMaxValueDim]
@@ -27,7 +26,15 @@ struct Tile {
     alignas(64) float block_sum[kVectorFloats];             // [blocks, pairs]: of the weights
     alignas(64) float max[16];                              // [pairs]
     alignas(64) float sum[16];                              // [pairs]
-    TokenRange seen[kMaxPairs];                             // tokens of the split
+
+    // For quantised keys and values.
+    alignas(64) int16_t integer_queries[kMaxHeadDim * kMaxPairs];     // [head_dim / 2, pairs, 2]
+    alignas(64) int16_t integer_weights[kMaxVectors * kBlockTokens];  // [blocks, pairs, 16]
+    alignas(64) float largest_weight[kVectorFloats];                  // [blocks, pairs]: times the value's scale
+    alignas(64) float weight_factor[kVectorFloats];                   // [blocks, pairs]: of the integer weights
+    float query_scales[16];                                           // [pairs]
+
+    TokenRange seen[kMaxPairs];  // tokens of the split
     size_t pairs;
 };
 

@@ -30,8 +30,11 @@ void gelu_multiply(const float* gate, const float* up, size_t stride, size_t n_r
 void softmax_weights(const float* x, size_t n, float largest, float temperature, float* out);
 void rope_rotate(float* x, size_t n_heads, size_t head_dim, const float* angles, size_t n_pairs, bool interleaved);
 
+void rotate(float* x, size_t n_vectors, size_t dim);
 void store_keys(const float* k, size_t head_dim, KvType type, size_t slot, std::byte* keys);
 void store_values(const float* v, size_t value_dim, KvType type, size_t slot, std::byte* values);
+void close_keys(const std::byte* tile, size_t head_dim, KvType type, std::byte* codes, std::byte* parameters);
+void close_values(const std::byte* tile, size_t value_dim, KvType type, std::byte* codes, std::byte* parameters);
 void attend(const AttentionTask& task, size_t first_split, size_t end_split, bool fresh, float* states);
 void merge_attention(float* states, const float* later, size_t n_states, size_t value_dim);
 void finish_attention(const float* states, size_t n_states, size_t value_dim, float* out);

@@ -1,5 +1,4 @@
 // The table of one instruction set. Angles are computed once per row, so all tables share their definition.
-#include "kernels/reference/close_block.h"
 #include "kernels/reference/row_functions.h"
 
 namespace inlay::kernels::INLAY_ISA {
@@ -16,11 +15,11 @@ constinit const Kernels kTable = {
     .rope_rotate = rope_rotate,
     .multiply_quantized = multiply_quantized,
     .multiply_float = multiply_float,
-    .rotate = reference_rotate,
+    .rotate = rotate,
     .store_keys = store_keys,
     .store_values = store_values,
-    .close_keys = reference_close_keys,
-    .close_values = reference_close_values,
+    .close_keys = close_keys,
+    .close_values = close_values,
     .attend = attend,
     .merge_attention = merge_attention,
     .finish_attention = finish_attention,

@@ -135,14 +135,16 @@ void add_quantized_values(const AttentionTask& task, const Block& block, const V
     VirtualLanes scaled{};
     for (size_t t = 0; t < kBlockTokens; ++t)
         if (weights[t] > 0.0f) scaled[t] = weights[t] * value_scale(block.value_parameters, t);
-    const float largest = fold_max(scaled);
+    int32_t largest_bits = 0;
+    for (const float x : scaled) largest_bits = std::max(largest_bits, std::bit_cast<int32_t>(x));
+    const auto largest = std::bit_cast<float>(largest_bits);
     float factor = 0.0f;
     std::array<int32_t, kBlockTokens> integers{};
-    if (largest > Q::kSmallestWeight) {
+    if (!(largest <= Q::kSmallestWeight)) {  // not a number: carried into the outputs
         factor = largest * (1.0f / Q::kLargestWeight);
         const float inverse = Q::kLargestWeight / largest;
         for (size_t t = 0; t < kBlockTokens; ++t)
-            integers[t] = std::clamp(round_to_int(scaled[t] * inverse), INT32_C(-32768), INT32_C(32767));
+            integers[t] = std::max(round_to_int(scaled[t] * inverse), INT32_C(-32768));
     }
     for (size_t i = 0; i < task.value_dim; ++i) {
         int32_t sum = 0;

@@ -116,7 +116,7 @@ void close_int4_keys(const std::byte* tile, size_t dim, std::byte* codes, std::b
 // Index of the level that is nearest to y.
 size_t nearest_level(float y) {
     size_t above = 0;
-    for (const float threshold : Q::kThresholds) above += std::fabs(y) > threshold ? 1 : 0;
+    for (const float threshold : kValueThresholds) above += std::fabs(y) > threshold ? 1 : 0;
     return y < 0.0f ? 7 - above : 8 + above;
 }
 
@@ -130,12 +130,12 @@ void close_int4_values(const std::byte* tile, size_t dim, std::byte* codes, std:
         store_u16(parameters, t, 0);
         if (largest >= Q::kInfinityBits) store_u16(parameters, t, 0x7e00);
         if (largest > 0 && largest < Q::kInfinityBits) {
-            for (const float factor : Q::kRangeFactors) {
+            for (const float factor : kRangeFactors) {
                 std::byte stored[2];
                 const float scale = store_scale(std::bit_cast<float>(largest) * factor, stored, 0);
                 VirtualLanes errors{};
                 for (size_t i = 0; i < dim; ++i) {
-                    const float level = Q::kLevels[nearest_level(value(i) * (1.0f / scale))];
+                    const float level = kValueLevels[nearest_level(value(i) * (1.0f / scale))];
                     const float error = std::fma(-level, scale, value(i));
                     errors[i % 16] = std::fma(error, error, errors[i % 16]);
                 }

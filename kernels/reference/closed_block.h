@@ -72,7 +72,7 @@ inline float key_scale(KvType type, const std::byte* parameters, size_t dim, siz
 
 inline int32_t value_integer(KvType type, const std::byte* codes, size_t dim, size_t channel, size_t token) {
     if (type == KvType::kInt8) return static_cast<int8_t>(codes[int8_value_place(channel, token, dim)]);
-    return QuantizedKv::kLevels[load_nibble(codes, int4_value_place(channel, token))];
+    return kValueLevels[load_nibble(codes, int4_value_place(channel, token))];
 }
 inline float value_scale(const std::byte* parameters, size_t token) {
     return half_to_float(load_u16(parameters, token));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "tests/kernels/attention_sequence.h"
 #include "tests/kernels/fast_tables.h"
 #include "tests/sanitized.h"
 
@@ -17,161 +18,49 @@ using inlay::test::fast_tables;
 
 namespace {
 
-struct Shape {
-    size_t head_dim;
-    size_t value_dim;
-    size_t n_heads;  // query heads of the group
-    uint32_t window;
-    uint32_t first_position;
-    size_t n_rows;
-    KvType key_type;
-    KvType value_type;
-};
-
-std::string describe(const Shape& shape) {
-    const auto name = [](KvType type) { return type == KvType::kF32 ? "f32" : "f16"; };
-    return "head_dim " + std::to_string(shape.head_dim) + ", value_dim " + std::to_string(shape.value_dim) +
-           ", heads " + std::to_string(shape.n_heads) + ", window " + std::to_string(shape.window) + ", position " +
-           std::to_string(shape.first_position) + ", rows " + std::to_string(shape.n_rows) + ", " +
-           name(shape.key_type) + "/" + name(shape.value_type);
-}
-
-size_t element_bytes(KvType type) {
-    return type == KvType::kF32 ? 4 : 2;
-}
-
-// A sequence's pages for one KV head, and rows of queries at its end. Whatever the rows do not see is NaN, and pages
-// that lie wholly before the first row's window do not exist.
-class Sequence {
-public:
-    Sequence(const Shape& shape, std::mt19937& generator) : shape_(shape) {
-        std::normal_distribution<float> normal;
-        const size_t n_tokens = shape.first_position + shape.n_rows;
-        const size_t n_blocks = (n_tokens + kBlockTokens - 1) / kBlockTokens;
-        const size_t first_seen =
-            shape.window != 0 && shape.first_position + 1 > shape.window ? shape.first_position + 1 - shape.window : 0;
-        value_offset_ = kKeyOffset + kBlockTokens * shape.head_dim * element_bytes(shape.key_type) + 64;
-        const size_t page_bytes = value_offset_ + kBlockTokens * shape.value_dim * element_bytes(shape.value_type);
-        memory_.assign(n_blocks * page_bytes, std::byte{0xff});
-        // Pages in no order.
-        std::vector<size_t> places(n_blocks);
-        for (size_t i = 0; i < n_blocks; ++i) places[i] = i;
-        std::shuffle(places.begin(), places.end(), generator);
-        for (size_t block = 0; block < n_blocks; ++block) {
-            const bool seen = (block + 1) * kBlockTokens > first_seen;
-            pages_.push_back(seen ? memory_.data() + places[block] * page_bytes : nullptr);
-        }
-        keys_.resize(n_tokens * shape.head_dim);
-        values_.resize(n_tokens * shape.value_dim);
-        queries_.resize(shape.n_rows * row_stride());
-        for (float& x : keys_) x = normal(generator) * 2.0f;
-        for (float& x : values_) x = normal(generator);
-        for (float& x : queries_) x = normal(generator) * 2.0f;
-        for (size_t token = first_seen; token < n_tokens; ++token) {
-            std::byte* page = const_cast<std::byte*>(pages_[token / kBlockTokens]);
-            reference().store_keys(&keys_[token * shape.head_dim], shape.head_dim, shape.key_type, token % kBlockTokens,
-                                   page + kKeyOffset);
-            reference().store_values(&values_[token * shape.value_dim], shape.value_dim, shape.value_type,
-                                     token % kBlockTokens, page + value_offset_);
-        }
-    }
-
-    const Shape& shape() const { return shape_; }
-    size_t n_splits() const { return (shape_.first_position + shape_.n_rows - 1) / kSplitPositions + 1; }
-    size_t row_stride() const { return shape_.n_heads * shape_.head_dim + 5; }
-    size_t row_state_floats() const { return shape_.n_heads * attention_state_floats(shape_.value_dim); }
-
-    AttentionTask rows(size_t first, size_t end) const {
-        return {queries_.data() + first * row_stride(),
-                row_stride(),
-                end - first,
-                shape_.n_heads,
-                shape_.head_dim,
-                shape_.value_dim,
-                static_cast<uint32_t>(shape_.first_position + first),
-                shape_.window,
-                1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
-                shape_.key_type,
-                shape_.value_type,
-                pages_.data(),
-                kKeyOffset,
-                value_offset_};
-    }
-
-    // Softmax attention in double precision, from the unrounded keys and values.
-    std::vector<double> naive(size_t row, size_t head) const {
-        const size_t position = shape_.first_position + row;
-        const size_t first = shape_.window != 0 && position + 1 > shape_.window ? position + 1 - shape_.window : 0;
-        const float* query = queries_.data() + row * row_stride() + head * shape_.head_dim;
-        std::vector<double> scores;
-        for (size_t token = first; token <= position; ++token) {
-            double score = 0.0;
-            for (size_t d = 0; d < shape_.head_dim; ++d) {
-                score += static_cast<double>(query[d]) * static_cast<double>(keys_[token * shape_.head_dim + d]);
-            }
-            scores.push_back(score / std::sqrt(static_cast<double>(shape_.head_dim)));
-        }
-        const double max = *std::max_element(scores.begin(), scores.end());
-        double sum = 0.0;
-        std::vector<double> output(shape_.value_dim);
-        for (size_t token = first; token <= position; ++token) {
-            const double weight = std::exp(scores[token - first] - max);
-            sum += weight;
-            for (size_t i = 0; i < shape_.value_dim; ++i) {
-                output[i] += weight * static_cast<double>(values_[token * shape_.value_dim + i]);
-            }
-        }
-        for (double& x : output) x /= sum;
-        return output;
-    }
-
-private:
-    static constexpr size_t kKeyOffset = 192;
-
-    Shape shape_;
-    size_t value_offset_;
-    std::vector<std::byte> memory_;
-    std::vector<const std::byte*> pages_;
-    std::vector<float> keys_, values_, queries_;
-};
+using Shape = inlay::test::AttentionShape;
+using Sequence = inlay::test::AttentionSequence;
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// States of all rows, computed in chunks of rows.
-std::vector<float> attend_in_chunks(const Kernels& kernels, const Sequence& sequence, size_t chunk) {
+// Calls visit(task, states of its rows) for tasks of at most `chunk` rows, and returns the states of all.
+template <typename Visit>
+std::vector<float> in_chunks(const Sequence& sequence, size_t chunk, const Visit& visit) {
     const size_t n_rows = sequence.shape().n_rows;
     std::vector<float> states(n_rows * sequence.row_state_floats(), 99.0f);
-    for (size_t first = 0; first < n_rows; first += chunk) {
-        const size_t end = std::min(first + chunk, n_rows);
-        kernels.attend(sequence.rows(first, end), 0, sequence.n_splits(), true,
-                       states.data() + first * sequence.row_state_floats());
+    for (size_t first = 0, end; first < n_rows; first = end) {
+        end = sequence.task_end(first, chunk);
+        visit(sequence.rows(first, end), states.data() + first * sequence.row_state_floats());
     }
     return states;
+}
+
+std::vector<float> attend_in_chunks(const Kernels& kernels, const Sequence& sequence, size_t chunk) {
+    return in_chunks(sequence, chunk, [&](const AttentionTask& task, float* states) {
+        kernels.attend(task, 0, sequence.n_splits(), true, states);
+    });
 }
 
 // Every split into states of its own, then merged in order.
 std::vector<float> attend_by_splits(const Kernels& kernels, const Sequence& sequence) {
-    const Shape& shape = sequence.shape();
-    std::vector<float> states(shape.n_rows * sequence.row_state_floats(), 99.0f);
-    std::vector<float> later = states;
-    kernels.attend(sequence.rows(0, shape.n_rows), 0, 1, true, states.data());
-    for (size_t split = 1; split < sequence.n_splits(); ++split) {
-        kernels.attend(sequence.rows(0, shape.n_rows), split, split + 1, true, later.data());
-        kernels.merge_attention(states.data(), later.data(), shape.n_rows * shape.n_heads, shape.value_dim);
-    }
-    return states;
+    return in_chunks(sequence, sequence.shape().n_rows, [&](const AttentionTask& task, float* states) {
+        std::vector<float> later(task.n_rows * sequence.row_state_floats(), 99.0f);
+        kernels.attend(task, 0, 1, true, states);
+        for (size_t split = 1; split < sequence.n_splits(); ++split) {
+            kernels.attend(task, split, split + 1, true, later.data());
+            kernels.merge_attention(states, later.data(), task.n_rows * task.n_heads, task.value_dim);
+        }
+    });
 }
 
 // One split after the other into the same states.
 std::vector<float> attend_continuing(const Kernels& kernels, const Sequence& sequence) {
-    const Shape& shape = sequence.shape();
-    std::vector<float> states(shape.n_rows * sequence.row_state_floats(), 99.0f);
-    for (size_t split = 0; split < sequence.n_splits(); ++split) {
-        kernels.attend(sequence.rows(0, shape.n_rows), split, split + 1, split == 0, states.data());
-    }
-    return states;
+    return in_chunks(sequence, sequence.shape().n_rows, [&](const AttentionTask& task, float* states) {
+        for (size_t split = 0; split < sequence.n_splits(); ++split)
+            kernels.attend(task, split, split + 1, split == 0, states);
+    });
 }
 
 std::vector<float> finish(const Kernels& kernels, const Sequence& sequence, const std::vector<float>& states) {
@@ -200,8 +89,9 @@ void check_all_ways(const Shape& shape, std::mt19937& generator) {
     }
 }
 
-constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16};
-constexpr size_t kDimensions[] = {8, 16, 40, 64, 72, 80, 96, 128, 256};
+constexpr KvType kExactTypes[] = {KvType::kF32, KvType::kF16, KvType::kBf16};
+constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBf16, KvType::kInt8, KvType::kInt4};
+constexpr size_t kDimensions[] = {8, 16, 24, 40, 64, 72, 80, 96, 128, 256};
 constexpr uint32_t kWindows[] = {0, 1, 5, 16, 17, 512, 700};
 
 template <typename T, size_t n>
@@ -235,6 +125,33 @@ TEST_CASE("the definition of attention is softmax attention") {
     }
 }
 
+// What rounding queries to 1023 and weights to 32767 steps leaves.
+TEST_CASE("the definition of attention with quantised keys and values is softmax attention with what blocks hold") {
+    std::mt19937 generator(8);
+    for (KvType key_type : kTypes) {
+        for (KvType value_type : kTypes) {
+            for (bool exact_first : {false, true}) {
+                const Shape shape = {96, 40, 2, 600, 1021, 7, key_type, value_type, exact_first};
+                if (!shape.quantized()) continue;
+                INFO(describe(shape));
+                const Sequence sequence(shape, generator);
+                const std::vector<float> output =
+                    finish(reference(), sequence, attend_in_chunks(reference(), sequence, shape.n_rows));
+                double worst = 0.0;
+                for (size_t row = 0; row < shape.n_rows; ++row) {
+                    for (size_t head = 0; head < shape.n_heads; ++head) {
+                        const std::vector<double> truth = sequence.naive(row, head);
+                        const float* actual = &output[(row * shape.n_heads + head) * shape.value_dim];
+                        for (size_t i = 0; i < shape.value_dim; ++i)
+                            worst = std::max(worst, std::fabs(truth[i] - static_cast<double>(actual[i])));
+                    }
+                }
+                CHECK(worst < 0.03);
+            }
+        }
+    }
+}
+
 TEST_CASE("attention with f16 keys and values stays close to softmax attention") {
     std::mt19937 generator(2);
     const Shape shape = {64, 64, 3, 0, 700, 2, KvType::kF16, KvType::kF16};
@@ -255,14 +172,14 @@ TEST_CASE("keys and values are stored alike") {
     for (const Kernels* kernels : fast_tables()) {
         INFO(kernels->name);
         for (size_t dim : kDimensions) {
-            for (KvType type : kTypes) {
+            for (KvType type : kExactTypes) {
                 std::vector<float> x(dim);
                 for (float& value : x) value = normal(generator);
                 // Ties, overflow, subnormal and tiny halves.
                 const float edges[] = {65519.9f,    65520.0f, -1e9f,     0x1.002p+0f,
                                        0x1.006p+0f, 0x1p-24f, -0x1p-25f, 0x1.8p-25f};
                 std::copy(std::begin(edges), std::end(edges), x.begin());
-                const size_t bytes = dim * kBlockTokens * element_bytes(type);
+                const size_t bytes = key_code_bytes(type, dim);
                 std::vector<std::byte> expected_keys(bytes), keys(bytes), expected_values(bytes), values(bytes);
                 for (size_t slot = 0; slot < kBlockTokens; slot += 5) {
                     reference().store_keys(x.data(), dim, type, slot, expected_keys.data());
@@ -281,6 +198,22 @@ TEST_CASE("one row of attention equals its definition at every length") {
     std::mt19937 generator(4);
     for (uint32_t position = 0; position < 1600; position += position < 70 ? 1 : 37) {
         check_all_ways({64, 64, 3, 0, position, 1, KvType::kF16, KvType::kF16}, generator);
+        check_all_ways({64, 64, 3, 0, position, 1, KvType::kInt8, KvType::kInt4, position % 2 == 1}, generator);
+    }
+}
+
+TEST_CASE("attention equals its definition for all types of keys and values") {
+    std::mt19937 generator(9);
+    for (KvType key_type : kTypes) {
+        for (KvType value_type : kTypes) {
+            for (bool exact_first : {false, true}) {
+                if (exact_first && !is_quantized(key_type) && !is_quantized(value_type)) continue;
+                check_all_ways({64, 64, 3, 0, 1100, 20, key_type, value_type, exact_first}, generator);
+                check_all_ways({80, 24, 4, 37, 527, 40, key_type, value_type, exact_first}, generator);
+                check_all_ways({8, 8, 1, 0, 3, 30, key_type, value_type, exact_first}, generator);
+                check_all_ways({256, 256, 2, 0, 40, 9, key_type, value_type, exact_first}, generator);
+            }
+        }
     }
 }
 
@@ -291,6 +224,8 @@ TEST_CASE("attention equals its definition for every group size") {
         for (uint32_t window : kWindows) {
             check_all_ways({32, 32, n_heads, window, 500, 30, KvType::kF16, KvType::kF32}, generator);
             check_all_ways({16, 24, n_heads, window, 1021, 5, KvType::kF32, KvType::kF16}, generator);
+            check_all_ways({32, 32, n_heads, window, 500, 30, KvType::kInt8, KvType::kInt4}, generator);
+            check_all_ways({72, 16, n_heads, window, 530, 20, KvType::kInt4, KvType::kInt8, true}, generator);
         }
     }
 }
@@ -319,6 +254,7 @@ TEST_CASE("attention equals its definition over random shapes") {
         shape.n_rows = choose(kRows, generator);
         shape.key_type = choose(kTypes, generator);
         shape.value_type = choose(kTypes, generator);
+        shape.exact_first = generator() % 2 == 0;
         // The definition is slow: keep its work bounded.
         const size_t visible =
             shape.window ? std::min(shape.window, shape.first_position + 1) : shape.first_position + 1;
