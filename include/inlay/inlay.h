@@ -392,7 +392,8 @@ INLAY_API int32_t inlay_token_is_end(const inlay_engine* engine, int32_t token);
 #define INLAY_KV_F32 1
 #define INLAY_KV_F16 2
 #define INLAY_KV_BF16 3
-#define INLAY_KV_INT8 4 /* 8 bits; about 52 % of the memory of f16. docs/kv-quantisation.md says what these two cost \
+#define INLAY_KV_INT8                                                                                                \
+    4                   /* 8 bits; about 52 % of the memory of f16. docs/kv-quantisation.md says what these two cost \
                          */
 #define INLAY_KV_INT4 5 /* 4 bits; about 30 % */
 
