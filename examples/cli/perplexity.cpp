@@ -104,7 +104,7 @@ void add_comparison(Json& result, const PerplexityArguments& arguments, const Co
 
 void print_comparison(const PerplexityArguments& arguments, const Comparison& comparison) {
     std::printf(
-        "%s against %s: loss %+.6f (standard error %.6f), KL %.6f (standard error %.6f, 99th percentile %.6f), "
+        "%s against %s: loss %+.6f (standard error %.6f), KL %.3g (standard error %.3g, 99th percentile %.3g), "
         "same most likely token %.2f %%\n",
         arguments.cache.kv.name().c_str(), choice_name(kKvTypes, arguments.against).c_str(), comparison.nll_difference,
         comparison.nll_difference_se.value_or(0), comparison.mean_kl, comparison.mean_kl_se.value_or(0),

@@ -1,9 +1,10 @@
 #include "engine/saved_prefixes.h"
 
 #include <algorithm>
-#include <compare>
+#include <array>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "engine/saved_format.h"
 
@@ -14,9 +15,11 @@ namespace {
 struct SavedNode {
     uint64_t parent = 0;  // its number, counted from 1; 0: none
     uint64_t extra_key = 0;
-    int32_t tokens[kBlockTokens]{};
+    std::array<int32_t, kBlockTokens> tokens{};
 
-    auto operator<=>(const SavedNode&) const = default;
+    bool operator<(const SavedNode& other) const {
+        return std::tie(parent, extra_key, tokens) < std::tie(other.parent, other.extra_key, other.tokens);
+    }
 };
 static_assert(sizeof(SavedNode) == 80);
 
@@ -59,7 +62,7 @@ std::vector<uint64_t> path_of(const Sequence& pin, SavedTree& tree) {
     node.extra_key = pin.extra_key();
     for (size_t i = 0; i < pin.n_computed() / kBlockTokens; ++i) {
         const std::span<const int32_t> tokens = pin.tokens().subspan(i * kBlockTokens, kBlockTokens);
-        std::copy(tokens.begin(), tokens.end(), node.tokens);
+        std::copy(tokens.begin(), tokens.end(), node.tokens.begin());
         node.parent = tree.add(node);
         path.push_back(node.parent);
     }
@@ -110,6 +113,38 @@ std::vector<std::vector<uint64_t>> read_pins(SaveSource& source, const SavedTree
     return paths;
 }
 
+// Numbers the pages that pins need, from 1, in the order in which they are saved. Returns how many there are.
+size_t number_pages(const std::vector<std::vector<uint64_t>>& paths, const KvLayout& layout,
+                    NodePages<size_t>& numbers) {
+    for (const std::vector<uint64_t>& path : paths) {
+        for (size_t group = 0; group < layout.groups.size(); ++group) {
+            const size_t first = first_needed_block(layout.groups[group], path.size() * kBlockTokens);
+            for (size_t block = first; block < path.size(); ++block) numbers.of(path[block], group) = 1;
+        }
+    }
+    size_t n_pages = 0;
+    for (size_t& number : numbers.all())
+        if (number != 0) number = ++n_pages;
+    return n_pages;
+}
+
+SavedPrefix prefix_of(const std::vector<uint64_t>& path, const SavedTree& tree, const KvLayout& layout,
+                      NodePages<const std::byte*>& pages) {
+    SavedPrefix prefix;
+    prefix.extra_key = tree.node(path.front()).extra_key;
+    for (const uint64_t number : path) {
+        const SavedNode& node = tree.node(number);
+        prefix.tokens.insert(prefix.tokens.end(), node.tokens.begin(), node.tokens.end());
+    }
+    for (size_t group = 0; group < layout.groups.size(); ++group) {
+        // Another pin may need more of the same path.
+        const size_t first = first_needed_block(layout.groups[group], prefix.tokens.size());
+        for (size_t block = 0; block < path.size(); ++block)
+            prefix.pages.push_back(block < first ? nullptr : pages.of(path[block], group));
+    }
+    return prefix;
+}
+
 }  // namespace
 
 void write_saved_prefixes(SaveSink& sink, const Engine& engine, const KvLayout& layout,
@@ -158,44 +193,22 @@ SavedPrefixes read_saved_prefixes(SaveSource& source, const Engine& engine, cons
     const SavedTree tree = read_nodes(source, engine.n_vocabulary());
     const std::vector<std::vector<uint64_t>> paths = read_pins(source, tree);
 
-    constexpr size_t kNoPage = 0;
-    NodePages<size_t> pages(tree.size(), n_groups);  // numbered from 1
-    for (const std::vector<uint64_t>& path : paths) {
-        for (size_t group = 0; group < n_groups; ++group) {
-            const size_t first = first_needed_block(layout.groups[group], path.size() * kBlockTokens);
-            for (size_t block = first; block < path.size(); ++block) pages.of(path[block], group) = 1;
-        }
-    }
-    size_t n_pages = 0;
-    for (size_t& page : pages.all())
-        if (page != kNoPage) page = ++n_pages;
-
+    NodePages<size_t> numbers(tree.size(), n_groups);
+    const size_t n_pages = number_pages(paths, layout, numbers);
     SavedPrefixes saved;
     SectionReader section(source, kBlocksSection, "blocks");
     section.require_bytes(uint64_t{n_pages} * layout.page_bytes);
     saved.pages = read_pages(section, layout, n_pages, n_cache_blocks);
     section.end();
     source.end();
-    for (size_t i = 0; i < pages.all().size(); ++i) {
-        if (const size_t page = pages.all()[i]; page != kNoPage)
-            check_finite(engine.spec(), layout, i % n_groups, saved.pages.get() + (page - 1) * layout.page_bytes);
-    }
 
-    for (const std::vector<uint64_t>& path : paths) {
-        SavedPrefix& pin = saved.pins.emplace_back();
-        pin.extra_key = tree.node(path.front()).extra_key;
-        for (const uint64_t number : path) {
-            const SavedNode& node = tree.node(number);
-            pin.tokens.insert(pin.tokens.end(), std::begin(node.tokens), std::end(node.tokens));
-        }
-        for (size_t group = 0; group < n_groups; ++group) {
-            const size_t first = first_needed_block(layout.groups[group], path.size() * kBlockTokens);
-            for (size_t block = 0; block < path.size(); ++block)
-                pin.pages.push_back(block < first
-                                        ? nullptr
-                                        : saved.pages.get() + (pages.of(path[block], group) - 1) * layout.page_bytes);
-        }
+    NodePages<const std::byte*> pages(tree.size(), n_groups);
+    for (size_t i = 0; i < numbers.all().size(); ++i) {
+        if (numbers.all()[i] == 0) continue;
+        pages.all()[i] = saved.pages.get() + (numbers.all()[i] - 1) * layout.page_bytes;
+        check_finite(engine.spec(), layout, i % n_groups, pages.all()[i]);
     }
+    for (const std::vector<uint64_t>& path : paths) saved.pins.push_back(prefix_of(path, tree, layout, pages));
     return saved;
 }
 
