@@ -64,16 +64,29 @@ inlay::Engine ComputeArguments::open(const ModelArguments& model, const Interrup
     });
 }
 
+void KvTypeArguments::add_to(CLI::App& app) {
+    add_choice(app, "--kv", both, kKvTypes, "Element type of keys and values");
+    add_choice(app, "--kv-k", key, kKvTypes, "Of keys, where they are of another one")->default_str("");
+    add_choice(app, "--kv-v", value, kKvTypes, "Of values, where they are of another one")->default_str("");
+}
+
+std::string KvTypeArguments::name() const {
+    const std::string keys = choice_name(kKvTypes, key_type());
+    return key_type() == value_type() ? keys : keys + "/" + choice_name(kKvTypes, value_type());
+}
+
 void CacheArguments::add_to(CLI::App& app) {
-    add_choice(app, "--kv", kv_type, kKvTypes, "Element type of keys and values");
+    kv.add_to(app);
+    add_number(app, "--cache-mb", megabytes, {0, 1'000'000'000},
+               "Budget of keys and values in MB, 10^6 bytes; 0: what is needed");
 }
 
 inlay::Cache CacheArguments::create(const inlay::Engine& engine, std::uint64_t n_tokens, std::uint32_t flags) const {
     inlay::CacheOptions options;
     options.flags = flags;
-    options.key_type = kv_type;
-    options.value_type = kv_type;
-    options.bytes = inlay::Cache::bytes_for(engine, n_tokens, options);
+    options.key_type = kv.key_type();
+    options.value_type = kv.value_type();
+    options.bytes = megabytes ? megabytes * 1'000'000 : inlay::Cache::bytes_for(engine, n_tokens, options);
     return inlay::Cache(engine, options);
 }
 
@@ -96,6 +109,10 @@ void PromptArguments::add_to(CLI::App& app, bool is_optional) {
 bool PromptArguments::given() const {
     const std::vector<const CLI::Option*> options = sources_->get_options();
     return std::any_of(options.begin(), options.end(), [](const CLI::Option* option) { return option->count() > 0; });
+}
+
+bool PromptArguments::reads_stdin() const {
+    return file == "-" || ids == "@-";
 }
 
 Prompt PromptArguments::read() const {

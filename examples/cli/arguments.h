@@ -40,11 +40,25 @@ struct ComputeArguments {
                        std::uint32_t max_step_tokens = 0) const;
 };
 
-struct CacheArguments {
-    std::int32_t kv_type = INLAY_KV_F16;
+// Element types of keys and values.
+struct KvTypeArguments {
+    std::int32_t both = INLAY_KV_F16;
+    std::int32_t key = INLAY_KV_DEFAULT;  // as both, as the next
+    std::int32_t value = INLAY_KV_DEFAULT;
 
     void add_to(CLI::App& app);
-    // A cache with room for one sequence of `n_tokens`.
+    std::int32_t key_type() const { return key == INLAY_KV_DEFAULT ? both : key; }
+    std::int32_t value_type() const { return value == INLAY_KV_DEFAULT ? both : value; }
+    // Of one type "T", of two "T_OF_KEYS/T_OF_VALUES".
+    std::string name() const;
+};
+
+struct CacheArguments {
+    KvTypeArguments kv;
+    std::uint64_t megabytes = 0;
+
+    void add_to(CLI::App& app);
+    // A cache of the budget that was given, or with room for one sequence of `n_tokens`.
     inlay::Cache create(const inlay::Engine& engine, std::uint64_t n_tokens, std::uint32_t flags) const;
 };
 
@@ -67,6 +81,7 @@ struct PromptArguments {
 
     void add_to(CLI::App& app, bool is_optional = false);  // exactly one of them must be given, or one at most
     bool given() const;
+    bool reads_stdin() const;
     // Reads what was given. To be called before a model is loaded: what cannot be read is told at once.
     Prompt read() const;
 

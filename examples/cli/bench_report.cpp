@@ -54,7 +54,7 @@ void add_conditions(Json& result, const BenchArguments& arguments, const inlay::
     result["threads"] = info.n_threads;
     result["compute"] = choice_name(kComputeModes, info.compute);
     result["instructions"] = choice_name(kInstructionSets, info.instruction_set);
-    result["kv"] = choice_name(kKvTypes, arguments.cache.kv_type);
+    result["kv"] = arguments.cache.kv.name();
     result["weight_bytes"] = info.weight_bytes;
     result["load_ms"] = loading.milliseconds;
     result["loaded_resident_bytes"] = loading.resident_bytes ? Json(*loading.resident_bytes) : Json(nullptr);

@@ -10,7 +10,11 @@ const Choices kInstructionSets = {{"best", INLAY_INSTRUCTIONS_BEST},
                                   {"avx2", INLAY_INSTRUCTIONS_AVX2},
                                   {"avx512", INLAY_INSTRUCTIONS_AVX512},
                                   {"neon", INLAY_INSTRUCTIONS_NEON}};
-const Choices kKvTypes = {{"f16", INLAY_KV_F16}, {"f32", INLAY_KV_F32}};
+const Choices kKvTypes = {{"f16", INLAY_KV_F16},
+                          {"f32", INLAY_KV_F32},
+                          {"bf16", INLAY_KV_BF16},
+                          {"int8", INLAY_KV_INT8},
+                          {"int4", INLAY_KV_INT4}};
 const Choices kFinishReasons = {{"none", INLAY_FINISH_NONE},
                                 {"stop", INLAY_FINISH_STOP},
                                 {"length", INLAY_FINISH_LENGTH},

@@ -13,7 +13,7 @@ namespace {
 
 struct InfoArguments {
     ModelArguments model;
-    CacheArguments cache;
+    KvTypeArguments kv;
     std::uint32_t context_tokens = 0;
     std::uint32_t n_threads = 0;
 };
@@ -40,7 +40,8 @@ Description describe(const InfoArguments& arguments) {
     }
     inlay::EstimateOptions options;
     options.context_tokens = arguments.context_tokens;
-    options.key_type = options.value_type = arguments.cache.kv_type;
+    options.key_type = arguments.kv.key_type();
+    options.value_type = arguments.kv.value_type();
     options.n_threads = arguments.n_threads;
     try {
         description.estimate = inlay::estimate_memory(arguments.model.path, options);
@@ -68,7 +69,7 @@ Json to_json(const Description& description, const InfoArguments& arguments) {
     if (description.estimate) {
         const inlay::Estimate& estimate = *description.estimate;
         result["estimate"] = {{"context_tokens", estimate.context_tokens},
-                              {"kv", choice_name(kKvTypes, arguments.cache.kv_type)},
+                              {"kv", arguments.kv.name()},
                               {"weight_bytes", estimate.weight_bytes},
                               {"kv_bytes_per_token", estimate.kv_bytes_per_token},
                               {"kv_bytes", estimate.kv_bytes},
@@ -111,7 +112,7 @@ Command add_info(CLI::App& app) {
     const auto arguments = std::make_shared<InfoArguments>();
     arguments->model.add_to(*command);
     add_context(*command, arguments->context_tokens);
-    arguments->cache.add_to(*command);
+    arguments->kv.add_to(*command);
     add_threads(*command, arguments->n_threads);
     return {command, [arguments](bool json) { return info(*arguments, json); }};
 }

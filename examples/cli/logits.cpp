@@ -49,8 +49,8 @@ int logits(const LogitsArguments& arguments, bool json) {
     const std::size_t n_rows = tokens.size() - arguments.first;
     const std::size_t n_chunk = arguments.n_chunk ? arguments.n_chunk : chunk_for_logits(info);
     NpyFile file(arguments.out, n_rows, info.n_vocabulary);
-    for_each_row(session, tokens.data(), tokens.size(), arguments.first, n_chunk,
-                 [&](std::size_t, const float* row, std::size_t) { file.write_row(row); });
+    for_each_row({&session}, tokens.data(), tokens.size(), arguments.first, n_chunk,
+                 [&](std::size_t, const std::vector<const float*>& rows, std::size_t) { file.write_row(rows[0]); });
     file.finish();
     if (json)
         print_json({{"file", arguments.out},

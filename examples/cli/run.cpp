@@ -93,6 +93,8 @@ std::uint64_t most_tokens(const RunArguments& arguments, std::size_t n_prompt, c
 
 void check_files(const RunArguments& arguments) {
     if (!arguments.prompt.given() && arguments.load.empty()) throw CLI::RequiredError("A prompt or --load");
+    if (arguments.load == "-" && arguments.prompt.reads_stdin())
+        throw CLI::ValidationError("--load", "stdin is taken by the prompt");
     if (arguments.save == kStdout) throw CLI::ValidationError("--save", "stdout is taken by the text");
     if (std::error_code error; std::filesystem::equivalent(arguments.model.path, arguments.save, error))
         throw CLI::ValidationError("--save", "is the model file itself");

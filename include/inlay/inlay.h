@@ -82,7 +82,7 @@ extern "C" {
 #define INLAY_E_STATE (-10)       /* the call does not fit the session's state; the message says what is missing */
 #define INLAY_E_INTERNAL (-11)    /* a defect of this library */
 #define INLAY_E_BUFFER_TOO_SMALL (-12)
-#define INLAY_E_MISMATCH (-13) /* valid, but made with another model, or for a cache of other types */
+#define INLAY_E_MISMATCH (-13) /* valid, but of another model, or for a cache of other types, or other arithmetic */
 
 typedef struct inlay_error inlay_error;
 typedef struct inlay_workers inlay_workers;
@@ -717,6 +717,57 @@ typedef struct inlay_load_result {
  */
 INLAY_API int32_t inlay_session_load(inlay_session* session, uint32_t flags, inlay_load_callback read, void* user,
                                      inlay_load_result* result, inlay_error** error);
+
+/*
+ * The same with memory. inlay_session_save_to_buffer follows the rule for buffers, `capacity` and `*needed` in bytes:
+ * call it with a NULL `buffer`, then with one of `*needed` bytes. Where the session has changed or lost blocks between
+ * the calls, the second one may need more or less: on success `*needed` is what was written. Nothing is written into a
+ * buffer that is too small. inlay_session_load_from_buffer takes exactly what was saved: INLAY_E_FORMAT when `size` is
+ * more than that. `bytes` is read during the call only.
+ */
+INLAY_API int32_t inlay_session_save_to_buffer(inlay_session* session, void* buffer, size_t capacity, size_t* needed,
+                                               inlay_error** error);
+INLAY_API int32_t inlay_session_load_from_buffer(inlay_session* session, uint32_t flags, const void* bytes, size_t size,
+                                                 inlay_load_result* result, inlay_error** error);
+
+/*
+ * Writes what the cache's pins hold (inlay_cache_pin), so that inlay_cache_load has it ready in another process, say a
+ * system prompt: each pin's tokens, salt and whole blocks, in the order of the pins' numbers; what several hold is
+ * there once. Pins that hold nothing are left out. Sessions go on meanwhile, pins may be added and ended: those of the
+ * call's beginning are saved. On an error what was written is not to be loaded. INLAY_E_IO when `write` failed. `user`
+ * is passed to it. Any thread.
+ */
+INLAY_API int32_t inlay_cache_save(const inlay_cache* cache, inlay_save_callback write, void* user,
+                                   inlay_error** error);
+
+typedef struct inlay_cache_load_result {
+    uint32_t struct_size;
+    uint32_t reserved;  /* zero */
+    uint64_t first_pin; /* number of the first of the new pins, for inlay_cache_unpin; 0 when there are none */
+    uint64_t n_pins;    /* their numbers follow each other, in the order in which they were saved */
+    uint64_t n_tokens;  /* held by each, all pins together */
+} inlay_cache_load_result;
+
+/*
+ * Pins what inlay_cache_save wrote, beside the pins that the cache has: all of it, or on an error nothing, and
+ * sessions, pins and cached blocks are then as before. Sessions of the same salt find it as if it had been computed
+ * here. So `flags` has to have INLAY_LOAD_TRUSTED, else the call is INLAY_E_INVALID_ARGUMENT: only for bytes that
+ * nobody else could have changed. What the cache has already is not held twice. Takes free and cached blocks, no
+ * session's, and does not wait. `read`, called as by inlay_session_load, `user` and `result` (struct_size set; may be
+ * NULL) as there. Whether the tokens are those that the host wants today tells inlay_cache_pin: it says how many of
+ * them are held. Errors: INLAY_E_FORMAT when the bytes are cut or damaged, INLAY_E_UNSUPPORTED for another version of
+ * the format or a cache with INLAY_CACHE_NO_REUSE, INLAY_E_MISMATCH for another model file, other types of keys and
+ * values, another compute mode, or a library with other arithmetic, INLAY_E_CACHE_FULL, INLAY_E_IO when `read` failed.
+ * Any thread.
+ */
+INLAY_API int32_t inlay_cache_load(const inlay_cache* cache, uint32_t flags, inlay_load_callback read, void* user,
+                                   inlay_cache_load_result* result, inlay_error** error);
+
+/* The same with memory, as inlay_session_save_to_buffer and inlay_session_load_from_buffer. Any thread. */
+INLAY_API int32_t inlay_cache_save_to_buffer(const inlay_cache* cache, void* buffer, size_t capacity, size_t* needed,
+                                             inlay_error** error);
+INLAY_API int32_t inlay_cache_load_from_buffer(const inlay_cache* cache, uint32_t flags, const void* bytes, size_t size,
+                                               inlay_cache_load_result* result, inlay_error** error);
 
 /* ---------------------------------------------------------------- metrics */
 

@@ -183,6 +183,7 @@ using SessionOptions = detail::Sized<inlay_session_options>;
 using SessionStats = detail::Sized<inlay_session_stats>;
 using GenerationOptions = detail::Sized<inlay_generation_options>;
 using LoadResult = detail::Sized<inlay_load_result>;
+using CacheLoadResult = detail::Sized<inlay_cache_load_result>;
 using EstimateOptions = detail::Sized<inlay_estimate_options>;
 using Estimate = detail::Sized<inlay_estimate>;
 
@@ -424,6 +425,68 @@ private:
     detail::Handle<inlay_engine> handle_;
 };
 
+/* Takes the next bytes of what is saved; false: it could not, and the saving throws INLAY_E_IO. */
+using SaveTo = std::function<bool(const void* bytes, std::size_t size)>;
+/* Gives the next bytes and returns how many: fewer than `size` only where they end. */
+using LoadFrom = std::function<std::size_t(void* buffer, std::size_t size)>;
+
+namespace detail {
+
+// What a callback threw comes before what the library made of it.
+inline void finish(const std::exception_ptr& thrown, std::int32_t status, inlay_error* error) {
+    if (thrown) {
+        inlay_error_release(error);
+        std::rethrow_exception(thrown);
+    }
+    check(status, error);
+}
+
+// Calls `save(callback, user, &error)`.
+template <class Save>
+void save_to(const SaveTo& write, Save save) {
+    Callback<SaveTo> callback{write, nullptr};
+    const inlay_save_callback trampoline = [](void* user, const void* bytes, std::size_t size) noexcept {
+        return static_cast<Callback<SaveTo>*>(user)->invoke(bytes, size);
+    };
+    inlay_error* error = nullptr;
+    const std::int32_t status = save(trampoline, &callback, &error);
+    finish(callback.thrown, status, error);
+}
+
+// Calls `load(callback, user, &error)`.
+template <class Load>
+void load_from(const LoadFrom& read, Load load) {
+    struct Reading {
+        const LoadFrom& read;
+        std::exception_ptr thrown;
+    } reading{read, nullptr};
+    const inlay_load_callback trampoline = [](void* user, void* buffer, std::size_t size,
+                                              std::size_t* n_read) noexcept -> std::int32_t {
+        auto& from = *static_cast<Reading*>(user);
+        try {
+            *n_read = from.read(buffer, size);
+            return 0;
+        } catch (...) {
+            from.thrown = std::current_exception();
+            return 1;
+        }
+    };
+    inlay_error* error = nullptr;
+    const std::int32_t status = load(trampoline, &reading, &error);
+    finish(reading.thrown, status, error);
+}
+
+// Calls `save(buffer, capacity, &needed, &error)` until the buffer has room.
+template <class Save>
+std::vector<unsigned char> saved(Save save) {
+    std::size_t needed = 0;
+    inlay_error* error = nullptr;
+    check(save(static_cast<void*>(nullptr), std::size_t{0}, &needed, &error), error);
+    return filled<std::vector<unsigned char>>(needed, save);
+}
+
+}  // namespace detail
+
 /* Keys and values of an engine's sessions, in a fixed budget of bytes. Any thread, any time. */
 class Cache {
 public:
@@ -461,13 +524,40 @@ public:
     void clear() const { detail::call(inlay_cache_clear, get()); }
     void trim() const { detail::call(inlay_cache_trim, get()); }
 
-    /* Holds what the cache has of a prefix until unpin(). */
-    std::uint64_t pin(const std::vector<std::int32_t>& tokens, std::uint64_t cache_salt = 0) const {
+    /* Holds what the cache has of a prefix until unpin(); `n_held` receives how many tokens that is. */
+    std::uint64_t pin(const std::vector<std::int32_t>& tokens, std::uint64_t cache_salt = 0,
+                      std::uint64_t* n_held = nullptr) const {
         std::uint64_t pin = 0;
-        detail::call(inlay_cache_pin, get(), tokens.data(), tokens.size(), cache_salt, &pin, nullptr);
+        detail::call(inlay_cache_pin, get(), tokens.data(), tokens.size(), cache_salt, &pin, n_held);
         return pin;
     }
     void unpin(std::uint64_t pin) const { detail::call(inlay_cache_unpin, get(), pin); }
+
+    /* What the pins hold, for load() in another process. */
+    void save(const SaveTo& write) const {
+        detail::save_to(write, [this](inlay_save_callback callback, void* user, inlay_error** error) {
+            return inlay_cache_save(get(), callback, user, error);
+        });
+    }
+    std::vector<unsigned char> save() const {
+        return detail::saved([this](void* buffer, std::size_t capacity, std::size_t* needed, inlay_error** error) {
+            return inlay_cache_save_to_buffer(get(), buffer, capacity, needed, error);
+        });
+    }
+
+    /* Pins what save() wrote. `flags`: INLAY_LOAD_TRUSTED, for bytes that nobody else could have changed. */
+    CacheLoadResult load(const LoadFrom& read, std::uint32_t flags) const {
+        CacheLoadResult result;
+        detail::load_from(read, [&](inlay_load_callback callback, void* user, inlay_error** error) {
+            return inlay_cache_load(get(), flags, callback, user, &result, error);
+        });
+        return result;
+    }
+    CacheLoadResult load(const std::vector<unsigned char>& saved, std::uint32_t flags) const {
+        CacheLoadResult result;
+        detail::call(inlay_cache_load_from_buffer, get(), flags, saved.data(), saved.size(), &result);
+        return result;
+    }
 
 private:
     detail::Handle<inlay_cache> handle_;
@@ -709,64 +799,33 @@ public:
         return logits;
     }
 
-    /* Takes the next bytes of a saved session; false: it could not, and save() throws INLAY_E_IO. */
-    using SaveTo = std::function<bool(const void* bytes, std::size_t size)>;
-    /* Gives the next bytes and returns how many: fewer than `size` only where they end. */
-    using LoadFrom = std::function<std::size_t(void* buffer, std::size_t size)>;
+    using SaveTo = inlay::SaveTo;
+    using LoadFrom = inlay::LoadFrom;
 
     /* All that load() needs to go on exactly as this session would. */
     void save(const SaveTo& write) {
-        detail::Callback<SaveTo> callback{write, nullptr};
-        const inlay_save_callback trampoline = [](void* user, const void* bytes, std::size_t size) noexcept {
-            return static_cast<detail::Callback<SaveTo>*>(user)->invoke(bytes, size);
-        };
-        inlay_error* error = nullptr;
-        const std::int32_t status = inlay_session_save(get(), trampoline, &callback, &error);
-        finish(callback.thrown, status, error);
+        detail::save_to(write, [this](inlay_save_callback callback, void* user, inlay_error** error) {
+            return inlay_session_save(get(), callback, user, error);
+        });
     }
     std::vector<unsigned char> save() {
-        std::vector<unsigned char> saved;
-        save([&saved](const void* bytes, std::size_t size) {
-            const auto* begin = static_cast<const unsigned char*>(bytes);
-            saved.insert(saved.end(), begin, begin + size);
-            return true;
+        return detail::saved([this](void* buffer, std::size_t capacity, std::size_t* needed, inlay_error** error) {
+            return inlay_session_save_to_buffer(get(), buffer, capacity, needed, error);
         });
-        return saved;
     }
 
     /* Into an empty session. `flags`: INLAY_LOAD_*. */
     LoadResult load(const LoadFrom& read, std::uint32_t flags = 0) {
-        struct Reading {
-            const LoadFrom& read;
-            std::exception_ptr thrown;
-        } reading{read, nullptr};
-        const inlay_load_callback trampoline = [](void* user, void* buffer, std::size_t size,
-                                                  std::size_t* n_read) noexcept -> std::int32_t {
-            auto& from = *static_cast<Reading*>(user);
-            try {
-                *n_read = from.read(buffer, size);
-                return 0;
-            } catch (...) {
-                from.thrown = std::current_exception();
-                return 1;
-            }
-        };
         LoadResult result;
-        inlay_error* error = nullptr;
-        const std::int32_t status = inlay_session_load(get(), flags, trampoline, &reading, &result, &error);
-        finish(reading.thrown, status, error);
+        detail::load_from(read, [&](inlay_load_callback callback, void* user, inlay_error** error) {
+            return inlay_session_load(get(), flags, callback, user, &result, error);
+        });
         return result;
     }
     LoadResult load(const std::vector<unsigned char>& saved, std::uint32_t flags = 0) {
-        std::size_t at = 0;
-        return load(
-            [&](void* buffer, std::size_t size) {
-                const std::size_t n = size < saved.size() - at ? size : saved.size() - at;
-                if (n > 0) std::memcpy(buffer, saved.data() + at, n);
-                at += n;
-                return n;
-            },
-            flags);
+        LoadResult result;
+        detail::call(inlay_session_load_from_buffer, get(), flags, saved.data(), saved.size(), &result);
+        return result;
     }
 
     SessionStats stats() const {
@@ -776,15 +835,6 @@ public:
     }
 
 private:
-    // What a callback threw comes before what the library made of it.
-    static void finish(const std::exception_ptr& thrown, std::int32_t status, inlay_error* error) {
-        if (thrown) {
-            inlay_error_release(error);
-            std::rethrow_exception(thrown);
-        }
-        detail::check(status, error);
-    }
-
     detail::Handle<inlay_session> handle_;
 };
 

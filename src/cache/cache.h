@@ -86,6 +86,14 @@ struct RestoredPages {
     const std::byte* pages = nullptr;
 };
 
+// A prefix of whole blocks, for a sequence that is to hold it.
+struct RestoredPrefix {
+    Sequence& sequence;  // empty
+    std::span<const int32_t> tokens;
+    // [n_groups, blocks] null where it is not needed to go on after the prefix. What two prefixes share has one page.
+    std::span<const std::byte* const> pages;
+};
+
 // Every public function takes the cache's mutex: any thread, one at a time for each sequence. A function that throws
 // std::bad_alloc has changed nothing; functions marked noexcept do not allocate.
 class Cache {
@@ -119,6 +127,11 @@ public:
     // waits; changes nothing when there is not enough. `may_share`: full blocks enter the index as if they had been
     // computed here; otherwise they stay the sequence's and its forks' (Sequence::is_private).
     BlockNeed restore(Sequence& sequence, std::span<const int32_t> tokens, const RestoredPages& pages, bool may_share);
+
+    // Makes each sequence hold its prefix, whose blocks are taken over where the index has them and otherwise copied
+    // into the index: all of them, once everything is counted, or none. Takes free and cached blocks that were promised
+    // to nobody, and never waits. Not for a cache that shares nothing.
+    BlockNeed restore_prefixes(std::span<const RestoredPrefix> prefixes);
 
     // Makes `child`, which is empty and has the parent's extra key, the parent's first `n_tokens` tokens, sharing all
     // blocks that it still has of them: whoever writes into a shared partial block copies it first. A
@@ -205,6 +218,10 @@ private:
     void take_blocks(Sequence& sequence, size_t end) noexcept;
     void take_open_block(Sequence& sequence, size_t group, size_t index) noexcept;
     void take_pages(Sequence& sequence, const RestoredPages& restored) noexcept;
+
+    BlockNeed need_of(std::span<const RestoredPrefix> prefixes) const;
+    void hold_indexed(const RestoredPrefix& prefix) noexcept;
+    void restore_prefix(const RestoredPrefix& prefix) noexcept;
 
     bool may_yield(const Sequence& victim, const Sequence& asking) const;
     std::vector<Sequence*> victims_for(const Sequence& asking, uint64_t n_needed, bool is_stalled) const;

@@ -6,8 +6,10 @@
 #include <mutex>
 #include <span>
 
+#include "base/error.h"
 #include "cache/cache.h"
 #include "engine/engine.h"
+#include "engine/saved_stream.h"
 
 namespace inlay {
 
@@ -16,6 +18,9 @@ KvLayout kv_layout_of(const ModelSpec& spec, KvType key_type, KvType value_type)
 
 // Bytes of the blocks that n_tokens tokens of one sequence take when no step computes more than max_step_tokens.
 uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_step_tokens);
+
+// INLAY_E_CACHE_FULL; `what` needs the blocks.
+Error cache_full(const char* what, const BlockNeed& need);
 
 class EngineCache final {
 public:
@@ -31,6 +36,16 @@ public:
     // INLAY_E_INVALID_ARGUMENT when there is no such pin.
     void unpin(uint64_t id) const;
 
+    // All pins that hold something, by ascending ids.
+    void save_pins(SaveSink& sink) const;
+    struct LoadedPins {
+        uint64_t first_id;  // the others follow, in the order in which they were saved
+        uint64_t n_pins;
+        uint64_t n_tokens;  // of all
+    };
+    // Pins what was saved, as if sessions had computed it here. On a failure nothing has changed.
+    LoadedPins load_pins(SaveSource& source) const;
+
     const Engine& engine() const { return *engine_; }
     Cache& cache() const { return cache_; }
 
@@ -39,7 +54,7 @@ private:
     mutable Cache cache_;
     mutable std::mutex pins_mutex_;
     mutable uint64_t last_pin_ = 0;
-    mutable std::map<uint64_t, std::unique_ptr<Sequence>> pins_;  // by id
+    mutable std::map<uint64_t, std::shared_ptr<Sequence>> pins_;  // by id
 };
 
 }  // namespace inlay

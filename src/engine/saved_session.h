@@ -8,28 +8,9 @@
 
 #include "cache/cache.h"
 #include "engine/engine.h"
-#include "engine/saved_session_stream.h"
+#include "engine/saved_stream.h"
 
 namespace inlay {
-
-// At the beginning, in all versions.
-struct SavedHead {
-    static constexpr char kMagic[8] = {'I', 'N', 'L', 'A', 'Y', 'S', 'A', 'V'};
-    static constexpr uint32_t kVersion = 1;
-    static constexpr uint32_t kSections = 4;
-
-    char magic[8];
-    uint32_t version;
-    uint32_t n_sections;
-    ModelFingerprint fingerprint;
-    uint32_t key_type;  // INLAY_KV_*
-    uint32_t value_type;
-    uint32_t numerics_mode;
-    uint32_t numerics_revision;
-    uint64_t reserved[9];
-    uint64_t checksum;  // of the bytes before it
-};
-static_assert(sizeof(SavedHead) == 128);
 
 // The section of what a session is beside its tokens and blocks.
 struct SavedState {
@@ -52,7 +33,7 @@ struct SavedState {
 };
 static_assert(sizeof(SavedState) == 80);
 
-// `sequence` stays as it is meanwhile: nobody writes into its blocks or takes them.
+// `sequence` stays as it is meanwhile: nobody writes into its blocks or takes them. Allocates before it writes.
 void write_saved_session(SaveSink& sink, const Engine& engine, const KvLayout& layout, const SavedState& state,
                          const Sequence& sequence, bool has_foreign_blocks);
 
@@ -70,7 +51,7 @@ struct SavedLimits {
     uint64_t n_blocks = 0;  // of the whole cache
 };
 
-// Checks everything but what generation options mean. Takes no more memory than the limits allow and the source has.
+// Checks everything but what the state means. Takes no more memory than the limits allow and the source has.
 // INLAY_E_FORMAT when it is damaged, INLAY_E_UNSUPPORTED for another version, INLAY_E_MISMATCH for another model or
 // layout, INLAY_E_CONTEXT_FULL, INLAY_E_CACHE_FULL.
 SavedSession read_saved_session(SaveSource& source, const Engine& engine, const KvLayout& layout,

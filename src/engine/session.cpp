@@ -18,12 +18,6 @@ SessionOptions with_context(SessionOptions options, const ModelSpec& spec) {
 
 }  // namespace
 
-Error cache_full(const BlockNeed& need) {
-    return {INLAY_E_CACHE_FULL, "the session needs " + std::to_string(need.n_needed) +
-                                    " more blocks of the cache and " + std::to_string(need.n_available) +
-                                    " are free or can be freed"};
-}
-
 Session::Call::Call(Session& session) : session_(session) {
     if (session_.in_call_.exchange(true, std::memory_order_acquire))
         throw Error(INLAY_E_BUSY, "the session is inside a call already, of another thread or of this one");
@@ -139,7 +133,7 @@ void Session::take_result(const StepRequest& request) {
     (n_new_tokens_ == 0 ? counters_.prompt_ns : counters_.generation_ns) += static_cast<uint64_t>(ns.count());
     counters_.reused_tokens += request.n_reused;
     if (request.outcome == StepOutcome::kOutOfMemory) throw std::bad_alloc();
-    if (request.outcome == StepOutcome::kCacheFull) throw cache_full(request.need);
+    if (request.outcome == StepOutcome::kCacheFull) throw cache_full("the session", request.need);
     if (request.outcome != StepOutcome::kDone) return;
 
     const uint64_t end = request.end;

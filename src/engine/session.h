@@ -64,9 +64,6 @@ struct SessionOptions {
     uint64_t reserve_tokens = 0;  // of a text, for which the cache keeps room when it begins
 };
 
-// INLAY_E_CACHE_FULL.
-Error cache_full(const BlockNeed& need);
-
 class Session final {
 public:
     Session(std::shared_ptr<const EngineCache> cache, const SessionOptions& options);

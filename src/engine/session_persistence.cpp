@@ -25,11 +25,26 @@ GenerationOptions generation_of(const SavedState& state) {
     return options;
 }
 
+// What a text has come to, as far as it shows: a session that could not have got there would not go on as any other.
 FinishReason finish_of(const SavedState& state) {
     // A cancel is reported and over: no session is left with it.
-    if (state.finish >= static_cast<uint32_t>(FinishReason::kCancelled) || state.n_new_tokens > state.n_tokens)
+    if (state.finish >= static_cast<uint32_t>(FinishReason::kCancelled))
         throw_damaged("its ending is none that a session can have");
-    return static_cast<FinishReason>(state.finish);
+    const auto finish = static_cast<FinishReason>(state.finish);
+    if (state.n_tokens == 0 && (finish != FinishReason::kNone || state.n_waiting != 0))
+        throw_damaged("it has a text without tokens");
+    // Tokens are generated after a prompt, each from all before it.
+    if (state.n_new_tokens != 0 &&
+        (state.n_new_tokens >= state.n_tokens || state.highest_computed + 1 < state.n_tokens))
+        throw_damaged("more tokens were generated than can have been");
+    const bool has_limit = state.max_new_tokens != 0;
+    if (has_limit && state.n_new_tokens > state.max_new_tokens)
+        throw_damaged("more tokens were generated than it lets be");
+    if (has_limit && state.n_new_tokens == state.max_new_tokens && finish == FinishReason::kNone)
+        throw_damaged("its text goes on after the last token that it lets be");
+    if (finish == FinishReason::kStop && state.highest_computed < state.n_tokens)
+        throw_damaged("its text was ended before it was computed");
+    return finish;
 }
 
 // Text of which the rest is still to come.
@@ -38,7 +53,10 @@ Utf8Stream text_of(const SavedState& state) {
     std::string delivered;
     const size_t n = std::min<size_t>(state.n_waiting, sizeof state.waiting);
     text.push({reinterpret_cast<const char*>(state.waiting), n}, delivered);
-    if (text.n_waiting() != state.n_waiting || !delivered.empty()) throw_damaged("its text is no part of a character");
+    const bool is_padded = std::all_of(state.waiting + n, std::end(state.waiting), [](auto byte) { return byte == 0; });
+    const bool has_ended = state.finish != static_cast<uint32_t>(FinishReason::kNone);  // then all of it left
+    if (text.n_waiting() != state.n_waiting || !delivered.empty() || !is_padded || (has_ended && n != 0))
+        throw_damaged("its text is no part of a character");
     return text;
 }
 
@@ -94,7 +112,7 @@ LoadOutcome Session::load(SaveSource& source, bool is_trusted) {
     const auto n_computed = static_cast<size_t>(state.n_computed);
     const BlockNeed need = engine().scheduler().restore(cache(), sequence_, saved.tokens,
                                                         {n_computed, saved.first_blocks, saved.pages.get()}, may_share);
-    if (!need) throw cache_full(need);
+    if (!need) throw cache_full("the session", need);
 
     start_text();
     generation_ = generation;

@@ -134,6 +134,13 @@ FIELD(inlay_load_result, reserved, 12, 4);
 FIELD(inlay_load_result, n_tokens, 16, 8);
 FIELD(inlay_load_result, n_computed_tokens, 24, 8);
 
+STRUCT(inlay_cache_load_result, 32);
+FIELD(inlay_cache_load_result, struct_size, 0, 4);
+FIELD(inlay_cache_load_result, reserved, 4, 4);
+FIELD(inlay_cache_load_result, first_pin, 8, 8);
+FIELD(inlay_cache_load_result, n_pins, 16, 8);
+FIELD(inlay_cache_load_result, n_tokens, 24, 8);
+
 STRUCT(inlay_session_stats, 72);
 FIELD(inlay_session_stats, struct_size, 0, 4);
 FIELD(inlay_session_stats, reserved, 4, 4);

@@ -166,6 +166,14 @@ int32_t load_again(const Handles& handles, inlay_load_result* result) {
     return inlay_session_load(session.get(), 0, read, &saved, result, nullptr);
 }
 
+// Loads the cache's pins, of which there are none.
+int32_t load_pins_again(const Handles& handles, inlay_cache_load_result* result) {
+    std::vector<unsigned char> saved(1 << 16);
+    size_t needed = 0;
+    REQUIRE(inlay_cache_save_to_buffer(handles.cache.get(), saved.data(), saved.size(), &needed, nullptr) == INLAY_OK);
+    return inlay_cache_load_from_buffer(handles.cache.get(), INLAY_LOAD_TRUSTED, saved.data(), needed, result, nullptr);
+}
+
 // A kind of results: its size in this header and the call that fills it.
 struct Results {
     const char* name;
@@ -189,6 +197,8 @@ std::vector<Results> all_results(const Handles& handles) {
          }},
         {"inlay_load_result", sizeof(inlay_load_result),
          [&](Bytes& bytes) { return load_again(handles, bytes.as<inlay_load_result>()); }},
+        {"inlay_cache_load_result", sizeof(inlay_cache_load_result),
+         [&](Bytes& bytes) { return load_pins_again(handles, bytes.as<inlay_cache_load_result>()); }},
         {"inlay_estimate", sizeof(inlay_estimate),
          [](Bytes& bytes) {
              return inlay_estimate_memory(kModel.c_str(), SIZE_MAX, nullptr, bytes.as<inlay_estimate>(), nullptr);

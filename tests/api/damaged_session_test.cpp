@@ -145,6 +145,8 @@ TEST_CASE("sections that lie are refused, whatever their checksums say") {
     CHECK(fixture.status_with<uint32_t>(state + 72, 1) == INLAY_E_FORMAT);  // a character that has not begun
     CHECK(fixture.status_with<uint32_t>(state + 72, 70) == INLAY_E_FORMAT);
 
+    CHECK(fixture.status_with<uint32_t>(state + 76, 0x80) == INLAY_E_FORMAT);  // behind the bytes that wait
+
     const size_t tokens = section_begin(bytes, kSavedTokens);
     CHECK(fixture.status_with<int32_t>(tokens + 8, -1) == INLAY_E_FORMAT);
     CHECK(fixture.status_with<int32_t>(tokens + 8, 1 << 30) == INLAY_E_FORMAT);
@@ -152,6 +154,65 @@ TEST_CASE("sections that lie are refused, whatever their checksums say") {
     for (const uint64_t first : {uint64_t{1}, uint64_t{3}, UINT64_MAX})
         CHECK(fixture.status_with<uint64_t>(blocks, first) == INLAY_E_FORMAT);
     CHECK(fixture.status_with<uint64_t>(blocks + 8, 2) == INLAY_E_FORMAT);
+}
+
+TEST_CASE("states that no session has are refused") {
+    const Fixture fixture;
+    const size_t state = section_begin(fixture.bytes, kSavedState);
+    REQUIRE(value_at<uint64_t>(fixture.bytes, state) == 38);
+    REQUIRE(value_at<uint64_t>(fixture.bytes, state + 16) == 37);
+    REQUIRE(value_at<uint64_t>(fixture.bytes, state + 24) == 1);
+    struct Change {
+        uint64_t highest_computed, n_new, max_new;
+        int32_t finish;
+        int32_t status;
+    };
+    const Change changes[] = {
+        {37, 1, 0, INLAY_FINISH_NONE, INLAY_OK},
+        {37, 1, 2, INLAY_FINISH_NONE, INLAY_OK},
+        {37, 1, 1, INLAY_FINISH_LENGTH, INLAY_OK},
+        {37, 1, 1, INLAY_FINISH_NONE, INLAY_E_FORMAT},  // goes on after its limit
+        {37, 2, 1, INLAY_FINISH_NONE, INLAY_E_FORMAT},  // more than its limit
+        {37, 2, 1, INLAY_FINISH_LENGTH, INLAY_E_FORMAT},
+        {37, 37, 0, INLAY_FINISH_NONE, INLAY_OK},
+        {37, 38, 0, INLAY_FINISH_NONE, INLAY_E_FORMAT},  // all of them, without a prompt
+        {37, UINT64_MAX, 0, INLAY_FINISH_NONE, INLAY_E_FORMAT},
+        {38, 1, 0, INLAY_FINISH_STOP, INLAY_OK},
+        {37, 1, 0, INLAY_FINISH_STOP, INLAY_E_FORMAT},  // ended by a token that was not computed
+        {37, 1, 0, INLAY_FINISH_CANCELLED, INLAY_E_FORMAT},
+        {37, 1, 0, -1, INLAY_E_FORMAT},
+    };
+    for (const Change& change : changes) {
+        CAPTURE(change.highest_computed, change.n_new, change.max_new, change.finish);
+        CHECK(fixture.status_after([&](std::string& bytes) {
+            set_value(bytes, state + 16, change.highest_computed);
+            set_value(bytes, state + 24, change.n_new);
+            set_value(bytes, state + 40, change.max_new);
+            set_value(bytes, state + 68, change.finish);
+        }) == change.status);
+    }
+    // A character of which one byte is there; an ended text has none.
+    for (const int32_t finish : {INLAY_FINISH_NONE, INLAY_FINISH_LENGTH}) {
+        CHECK(fixture.status_after([&](std::string& bytes) {
+            set_value(bytes, state + 68, finish);
+            set_value(bytes, state + 72, uint32_t{1});
+            set_value(bytes, state + 76, uint32_t{0xc3});
+        }) == (finish == INLAY_FINISH_NONE ? INLAY_OK : INLAY_E_FORMAT));
+    }
+    const std::string empty = saved(create_session(fixture.cache.get()).get());
+    REQUIRE(fixture.status_of(empty) == INLAY_OK);
+    const size_t empty_state = section_begin(empty, kSavedState);
+    for (const size_t at : {24, 68}) {  // tokens generated, an ending
+        std::string changed = empty;
+        set_value(changed, empty_state + at, uint32_t{1});
+        reseal(changed);
+        CHECK(fixture.status_of(changed) == INLAY_E_FORMAT);
+    }
+    std::string changed = empty;
+    set_value(changed, empty_state + 72, uint32_t{1});
+    set_value(changed, empty_state + 76, uint32_t{0xc3});
+    reseal(changed);
+    CHECK(fixture.status_of(changed) == INLAY_E_FORMAT);
 }
 
 TEST_CASE("keys and values that are no finite numbers are refused") {

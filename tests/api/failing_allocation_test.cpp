@@ -214,6 +214,18 @@ TEST_CASE("saving and loading fail at each allocation, and change nothing") {
               },
               [&] { CHECK(length_of(original.get()) == 91); }) > 3);
     CHECK(written == bytes);
+    std::string buffer(bytes.size(), '?');
+    const std::string untouched = buffer;
+    size_t needed = 0;
+    CHECK(fail_each_allocation(
+              [&](inlay_error** error) {
+                  return inlay_session_save_to_buffer(original.get(), buffer.data(), buffer.size(), &needed, error);
+              },
+              [&] {
+                  CHECK(buffer == untouched);
+                  CHECK(needed == 0);
+              }) > 3);
+    CHECK(buffer == bytes);
 
     for (const uint32_t flags : {0u, INLAY_LOAD_TRUSTED}) {
         const CachePtr other = create_cache(engine.get());
@@ -234,4 +246,46 @@ TEST_CASE("saving and loading fail at each allocation, and change nothing") {
         REQUIRE(load(same.get(), bytes).status == INLAY_OK);
         for (int i = 0; i < 5; ++i) CHECK(next(session) == next(same));
     }
+}
+
+TEST_CASE("saving and loading pins fail at each allocation, and change nothing") {
+    const EnginePtr engine = open_model((data_dir() / "tiny/gemma3_text/gemma3_text.f32.gguf").string());
+    const CachePtr cache = create_cache(engine.get());
+    const SessionPtr session = create_session(cache.get());
+    std::vector<int32_t> prompt(90);
+    for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<int32_t>(i % 200);
+    append(session.get(), prompt);
+    inlay_chunk chunk = empty_chunk();
+    REQUIRE(inlay_session_next(session.get(), &chunk, nullptr) >= 0);
+    for (const size_t n : {90, 50}) {
+        uint64_t number = 0;
+        REQUIRE(inlay_cache_pin(cache.get(), prompt.data(), n, 0, &number, nullptr, nullptr) == INLAY_OK);
+    }
+    REQUIRE(inlay_session_reset(session.get(), nullptr) == INLAY_OK);
+    size_t needed = 0;
+    REQUIRE(inlay_cache_save_to_buffer(cache.get(), nullptr, 0, &needed, nullptr) == INLAY_OK);
+    std::string bytes(needed, '?');
+    const std::string untouched = bytes;
+    CHECK(fail_each_allocation(
+              [&](inlay_error** error) {
+                  return inlay_cache_save_to_buffer(cache.get(), bytes.data(), bytes.size(), &needed, error);
+              },
+              [&] { CHECK(bytes == untouched); }) > 5);
+
+    const CachePtr other = create_cache(engine.get());
+    inlay_cache_load_result result{};
+    result.struct_size = sizeof result;
+    CHECK(fail_each_allocation(
+              [&](inlay_error** error) {
+                  return inlay_cache_load_from_buffer(other.get(), INLAY_LOAD_TRUSTED, bytes.data(), bytes.size(),
+                                                      &result, error);
+              },
+              [&] {
+                  CHECK(stats_of(other).n_used_blocks == 0);
+                  CHECK(stats_of(other).n_cached_blocks == 0);
+                  CHECK(result.n_pins == 0);
+              }) > 10);
+    CHECK(result.n_pins == 2);
+    CHECK(result.n_tokens == 80 + 48);
+    CHECK(stats_of(other).n_used_blocks == stats_of(cache).n_used_blocks);
 }

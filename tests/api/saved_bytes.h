@@ -1,4 +1,5 @@
-// The bytes of saved sessions: where things stand in them, and how they are changed so that every checksum is right.
+// The bytes of saved sessions and pins: where things stand in them, and how they are changed so that every checksum is
+// right.
 #pragma once
 
 #include "src/base/xxhash.h"
@@ -12,7 +13,7 @@ namespace inlay::test {
 
 constexpr size_t kSavedHeadBytes = 128;
 constexpr size_t kSectionHeadBytes = 16;
-enum SavedSection : uint32_t { kSavedLayout = 1, kSavedState, kSavedTokens, kSavedBlocks };
+enum SavedSection : uint32_t { kSavedLayout = 1, kSavedState, kSavedTokens, kSavedBlocks, kSavedNodes, kSavedPins };
 
 template <typename T>
 T value_at(const std::string& bytes, size_t at) {

@@ -194,6 +194,9 @@ class Run(WithFolder):
         self.assertEqual(sorted(os.listdir(self.folder)), ["cut", "session"])
         for arguments in ([], ["--ids", "1", "--save", "-"], ["--ids", "1", "--save", TINY]):
             inlay_json("run", TINY, *arguments, status=2)
+        for prompt in (["-f", "-"], ["--ids", "@-"]):
+            error = inlay_json("run", TINY, "--load", "-", *prompt, text=saved, status=2)["error"]
+            self.assertIn("stdin is taken by the prompt", error["message"])
 
     def test_interrupt_prints_what_is_there(self):
         arguments = ["run", TINY, "--ids", "1,2,3", "-n", 10000000, "--ctx", 10000000, "--ignore-eos", "--json"]
@@ -446,6 +449,81 @@ class Measure(WithFolder):
             self.assertAlmostEqual(result["perplexity"], math.exp(result["nll"]), places=6)
         self.assertIn(b"perplexity", inlay("perplexity", TINY, "-f", text))
 
+    def test_perplexity_against_another_type(self):
+        text = self.write("text.txt", b"The quick brown fox jumps over the lazy dog; 17 of them do not. " * 5)
+        same = inlay_json("perplexity", TINY, "-f", text, "--kv", "f32", "--against", "f32", "--ctx", 40)
+        self.assertEqual((same["mean_kl"], same["p99_kl"], same["max_kl"], same["top1_agreement"]), (0, 0, 0, 1))
+        self.assertEqual((same["nll_difference"], same["nll_difference_se"], same["mean_kl_se"]), (0, 0, 0))
+        alone = inlay_json("perplexity", TINY, "-f", text, "--kv", "f32", "--ctx", 40)
+        self.assertEqual((same["nll"], same["tokens"]), (alone["nll"], alone["tokens"]))
+
+        tokens = json.loads(inlay("tokenize", TINY, "-f", text))
+        windows = {("--ctx", 40): [(b, b + 40, b + 21) for b in range(0, len(tokens) - 39, 40)],
+                   ("--ctx", 64, "--stride", 50): self.sliding(len(tokens), 64, 50)}
+        for types in ((["--kv", "f16"], ["--kv", "f32"]), (["--kv-v", "f16", "--kv", "f32"], ["--kv", "f32"])):
+            for arguments, expected in windows.items():
+                tested, reference = (self.rows(tokens, expected, kv) for kv in types)
+                kls = sorted(map(self.kl, tested, reference))
+                targets = [tokens[i] for _, end, first in expected for i in range(first, end)]
+                differences = [self.loss(a, t) - self.loss(b, t) for a, b, t in zip(tested, reference, targets)]
+                n, mean = len(kls), math.fsum(differences) / len(kls)
+                self.assertEqual(n, len(targets))
+                place = 0.99 * (n - 1)
+                p99 = kls[int(place)] + place % 1 * (kls[min(int(place) + 1, n - 1)] - kls[int(place)])
+                se = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1) / n)
+                result = inlay_json("perplexity", TINY, "-f", text, *types[0], "--against", "f32", *arguments)
+                self.assertEqual(result["tokens"], n)
+                self.assertTrue(0 < result["mean_kl"] < result["p99_kl"] <= result["max_kl"] < 1e-3, result)
+                for name, value in (("mean_kl", math.fsum(kls) / n), ("p99_kl", p99), ("max_kl", kls[-1])):
+                    self.assertAlmostEqual(result[name], value, delta=1e-3 * value + 1e-12, msg=name)
+                self.assertAlmostEqual(result["nll_difference"], mean, delta=1e-9)
+                self.assertAlmostEqual(result["nll_difference_se"], se, delta=1e-6 * se)
+                agreed = sum(a.index(max(a)) == b.index(max(b)) for a, b in zip(tested, reference))
+                self.assertEqual(result["top1_agreement"], agreed / n)
+        self.assertEqual((result["kv"], result["against"]), ("f32/f16", "f32"))
+        plain = inlay("perplexity", TINY, "-f", text, *types[0], "--against", "f32")
+        self.assertIn(b"f32/f16 against f32: loss ", plain)
+
+    def rows(self, tokens, windows, kv):
+        """The rows of logits that score the windows' tokens."""
+        out = os.path.join(self.folder, "logits.npy")
+        rows = []
+        for begin, end, first in windows:
+            inlay("logits", TINY, "--ids", ids(tokens[begin:end]), "--out", out, *kv)
+            (_, n), values = read_npy(out)
+            rows += [values[(i - begin - 1) * n:(i - begin) * n] for i in range(first, end)]
+        return rows
+
+    @staticmethod
+    def kl(tested, reference):
+        def log_softmax(row):
+            largest = max(row)
+            total = largest + math.log(math.fsum(math.exp(x - largest) for x in row))
+            return [x - total for x in row]
+        return math.fsum(math.exp(r) * (r - t) for r, t in zip(log_softmax(reference), log_softmax(tested)))
+
+    def test_types_of_keys_and_values(self):
+        common = ["bench", TINY, "--prompt", 20, "--gen", 2, "--reps", 1]
+        for options, name in (([], "f16"), (["--kv", "f32"], "f32"), (["--kv-k", "f32"], "f32/f16"),
+                              (["--kv-v", "f32"], "f16/f32"), (["--kv-k", "f32", "--kv-v", "f32"], "f32"),
+                              (["--kv-v", "f16", "--kv", "f32"], "f32/f16")):
+            self.assertEqual(inlay_json(*common, *options)["kv"], name)
+        sizes = [inlay_json("info", TINY, *options)["estimate"]["kv_bytes_per_token"]
+                 for options in ([], ["--kv-k", "f32"], ["--kv", "f32"])]
+        self.assertEqual((2 * sizes[1], sizes[2]), (3 * sizes[0], 2 * sizes[0]))
+
+    def test_a_budget_for_the_cache(self):
+        text = self.write("text.txt", b"The quick brown fox. " * 60)
+        commands = (["run", TINY, "-f", text, "-n", 2, "--ctx", 4000, "--ignore-eos"], ["perplexity", TINY, "-f", text],
+                    ["perplexity", TINY, "-f", text, "--against", "f32"],
+                    ["logits", TINY, "-f", text, "--out", os.path.join(self.folder, "logits.npy")],
+                    ["bench", TINY, "--prompt", 1200, "--gen", 2, "--reps", 1],
+                    ["bench", TINY, "--parallel", 2, "--prompt", 600, "--gen", 2, "--reps", 1])
+        for command in commands:
+            inlay_json(*command, "--cache-mb", 64)
+            error = inlay_json(*command, "--cache-mb", 1, "--kv", "f32", status=1)["error"]
+            self.assertEqual(error["name"], "INLAY_E_CACHE_FULL", command)
+
     @staticmethod
     def sliding(n_tokens, n_context, stride):
         windows, scored, begin = [], 1, 0
@@ -501,6 +579,7 @@ class Errors(WithFolder):
                  "--depth": [["bench", TINY], "-1", "2147483647"],
                  "--chunk": [["logits", TINY, "-p", "x", "--out", "x.npy"], "-1", "4097", "99999"],
                  "--from": [["logits", TINY, "-p", "x", "--out", "x.npy"], "-1", "999"],
+                 "--cache-mb": [run, "-1", "1.5", "1000000001"],
                  "--stride": [["perplexity", TINY, "-f", TINY, "--ctx", "8"], "0", "-1", "8"]}
         for option, (command, *values) in wrong.items():
             for value in values:

@@ -269,6 +269,40 @@ TEST_CASE("a session is saved and goes on elsewhere", "[cpp]") {
     CHECK(empty.load(saved).n_tokens == result.n_tokens);
 }
 
+TEST_CASE("pins are saved and held elsewhere", "[cpp]") {
+    const inlay::Engine engine(kModel, one_thread());
+    const inlay::Cache cache(engine);
+    const std::vector<std::int32_t> prompt(40, 7);
+    {
+        inlay::Session session(cache);
+        session.forward(prompt.data(), prompt.size(), prompt.size());
+    }
+    std::uint64_t n_held = 0;
+    cache.pin(prompt, 0, &n_held);
+    CHECK(n_held == 32);
+    const std::vector<unsigned char> saved = cache.save();
+    std::vector<unsigned char> streamed;
+    cache.save([&](const void* bytes, std::size_t size) {
+        const auto* begin = static_cast<const unsigned char*>(bytes);
+        streamed.insert(streamed.end(), begin, begin + size);
+        return true;
+    });
+    CHECK(streamed == saved);
+
+    const inlay::Cache other(engine);
+    CHECK_THROWS_AS(other.load(saved, 0), inlay::Error);
+    const inlay::CacheLoadResult result = other.load(saved, INLAY_LOAD_TRUSTED);
+    CHECK(result.n_pins == 1);
+    CHECK(result.n_tokens == 32);
+    CHECK(other.stats().n_used_blocks > 0);
+    other.unpin(result.first_pin);
+    CHECK(other.stats().n_used_blocks == 0);
+    CHECK_THROWS_WITH(other.save([](const void*, std::size_t) -> bool { throw std::runtime_error("disk"); }), "disk");
+    CHECK_THROWS_WITH(
+        other.load([](void*, std::size_t) -> std::size_t { throw std::runtime_error("tape"); }, INLAY_LOAD_TRUSTED),
+        "tape");
+}
+
 TEST_CASE("a model from memory keeps its owner as long as it is needed", "[cpp]") {
     const inlay::Engine from_file(kModel, one_thread());
     auto bytes = std::make_shared<const std::string>(read_whole(kModel));

@@ -1,4 +1,4 @@
-#include "engine/saved_session_stream.h"
+#include "engine/saved_stream.h"
 
 #include <bit>
 #include <string>
@@ -8,7 +8,7 @@ namespace inlay {
 static_assert(std::endian::native == std::endian::little, "values are saved as they lie in memory");
 
 void throw_damaged(const std::string& what) {
-    throw Error(INLAY_E_FORMAT, "saved session: " + what);
+    throw Error(INLAY_E_FORMAT, "what was saved is damaged: " + what);
 }
 
 void read_whole(SaveSource& source, void* bytes, size_t n, const char* what) {
@@ -31,6 +31,12 @@ void SectionWriter::write(const void* bytes, size_t n) {
 void SectionWriter::end() {
     const uint64_t checksum = XXH3_64bits_digest(&checksum_);
     sink_.write(&checksum, sizeof checksum);
+}
+
+void write_section(SaveSink& sink, uint32_t kind, const void* bytes, size_t n) {
+    SectionWriter section(sink, kind, n);
+    section.write(bytes, n);
+    section.end();
 }
 
 SectionReader::SectionReader(SaveSource& source, uint32_t kind, const char* name) : source_(source), name_(name) {
