@@ -144,6 +144,22 @@ TEST_CASE("prefixes that do not fit change nothing, promised blocks stay promise
     REQUIRE(fixture.restore({&prefix, &second}));
 }
 
+TEST_CASE("what the cache has of a prefix is not given up for what it lacks") {
+    Fixture fixture({0}, 10);
+    const Prefix oldest(fixture.layout, counting(64), 0);
+    for (const auto& tokens : {counting(64), counting(96, 500)}) {
+        Sequence sequence(fixture.cache);
+        fixture.cache.append(sequence, tokens);
+        REQUIRE(compute(fixture.cache, sequence));
+    }
+    REQUIRE(fixture.cache.stats().n_cached_blocks == 10);
+    const Prefix second(fixture.layout, counting(32, 800), 0);
+    const BlockNeed need = fixture.restore({&oldest, &second});
+    CHECK(need.n_needed == 4 + 2);
+    CHECK(fixture.cache.stats().n_evicted_blocks == 2);
+    CHECK(fixture.found(counting(96, 500)) == 64);
+}
+
 TEST_CASE("prefixes are restored into any cache") {
     std::mt19937 random(3);
     for (const auto& windows : kWindows) {
