@@ -336,7 +336,8 @@ void add_all() {
             for (const size_t n_rows : {1, 16}) {
                 const std::string rows = std::to_string(n_rows);
                 add("attend_cached" + of + "/" + rows, attend, group, type, n_rows, size_t{1});
-                add("attend_memory" + of + "/" + rows, attend, group, type, n_rows, size_t{128 * 64} / group.dim);
+                add("attend_memory" + of + "/" + rows, attend, group, type, n_rows,
+                    group.dim == 64 ? size_t{180} : size_t{45});
             }
             if (kernels::is_quantized(type)) add("close_block" + of, close_block, group, type);
         }

@@ -102,9 +102,10 @@ struct Batch {
     KvType key_type;
     KvType value_type;
     bool partial;
-    const std::byte* exact_keys[kMaxBatch];
-    BlockView exact_values[kMaxBatch];
-    ClosedBlock keys[kMaxBatch];
+    const std::byte* key_places[kMaxBatch];
+    const std::byte* value_places[kMaxBatch];
+    BlockView exact_values[kMaxBatch];  // where these are exact
+    ClosedBlock keys[kMaxBatch];        // where they lie in pages
     ClosedBlock values[kMaxBatch];
 };
 
@@ -121,6 +122,15 @@ INLAY_LANES size_t next_boundary(const Boundaries& at, size_t block) {
     for (const size_t boundary : all)
         if (boundary > block && boundary < next) next = boundary;
     return next;
+}
+
+// Those of a batch are few and asked for when the batch is found, one batch ahead.
+INLAY_LANES void ask_for_parameters(const AttentionTask& task, const ClosedBlock& keys, const ClosedBlock& values) {
+    if (is_quantized_type(task.value_type)) prefetch(values.parameters);
+    if (!is_quantized_type(task.key_type)) return;
+    const size_t bytes = task.key_type == KvType::kInt4 ? 4 + 2 * task.head_dim : task.head_dim / 2;
+    for (size_t offset = 0; offset < bytes; offset += 64) prefetch(keys.parameters + offset);
+    prefetch(keys.parameters + bytes);
 }
 
 // The blocks from `block` of the split on, at most `n_blocks`.
@@ -140,14 +150,24 @@ static void find_batch(const AttentionTask& task, const Tile& tile, size_t split
             values = page + task.value_offset;
             batch.keys[b] = {keys, page + task.key_parameters_offset};
             batch.values[b] = {values, page + task.value_parameters_offset};
+            ask_for_parameters(task, batch.keys[b], batch.values[b]);
         }
-        batch.exact_keys[b] = keys;
+        batch.key_places[b] = keys;
+        batch.value_places[b] = values;
         if (!is_quantized_type(batch.value_type))
             batch.exact_values[b] = view_block(tile, block + b, values, batch.partial);
     }
 }
 
-// Calls multiply[log2 n](first block, n) for parts of the batch, as many blocks at a time as there are functions for.
+INLAY_LANES size_t element_bits(KvType type) {
+    return type == KvType::kF32 ? 32 : type == KvType::kInt8 ? 8 : type == KvType::kInt4 ? 4 : 16;
+}
+// Bytes to ask for in each of `n_pieces` pieces of a product, of blocks of `dim` channels.
+INLAY_LANES size_t ahead_step(KvType type, size_t dim, size_t n_pieces) {
+    return (kBlockTokens * dim * element_bits(type) / 8 + n_pieces - 1) / n_pieces;
+}
+
+// Calls multiply(function, first block) for parts of the batch, as many blocks at a time as there are functions for.
 template <typename Function, typename Multiply>
 INLAY_LANES void in_key_batches(const Function (&functions)[kKeyBatches], size_t n_blocks, const Multiply& multiply) {
     size_t done = 0;
@@ -159,30 +179,39 @@ INLAY_LANES void in_key_batches(const Function (&functions)[kKeyBatches], size_t
     }
 }
 
+// Asks for the batch's values meanwhile.
 static void score_blocks(const AttentionTask& task, const TileShape& shape, const Batch& batch, Tile& tile) {
     const size_t type = static_cast<size_t>(batch.key_type);
+    const size_t step = ahead_step(batch.value_type, task.value_dim, task.head_dim / 8);
     const auto scores_from = [&](size_t block) { return tile.weights + block * tile.pairs * kBlockTokens; };
     if (is_quantized_type(batch.key_type)) {
         const auto& functions = shape.quantized_keys[type - static_cast<size_t>(KvType::kInt8)].multiply;
         in_key_batches(functions, batch.n_blocks, [&](MultiplyQuantizedKeys multiply, size_t block) {
-            multiply(tile.integer_queries, tile.query_scales, task.head_dim, batch.keys + block, scores_from(block));
+            multiply(tile.integer_queries, tile.query_scales, task.head_dim, batch.keys + block,
+                     {batch.value_places + block, step}, scores_from(block));
         });
     } else {
         in_key_batches(shape.keys[type].multiply, batch.n_blocks, [&](MultiplyKeys multiply, size_t block) {
-            multiply(tile.queries, task.head_dim, task.scale, batch.exact_keys + block, scores_from(block));
+            multiply(tile.queries, task.head_dim, task.scale, batch.key_places + block,
+                     {batch.value_places + block, step}, scores_from(block));
         });
     }
 }
 
-static void add_outputs(const AttentionTask& task, const TileShape& shape, const Batch& batch, Tile& tile) {
+// Asks for the keys of the next batch meanwhile.
+static void add_outputs(const AttentionTask& task, const TileShape& shape, const Batch& batch, const Batch& next,
+                        Tile& tile) {
     const size_t type = static_cast<size_t>(batch.value_type);
     if (is_quantized_type(batch.value_type)) {
         quantize_weights(tile, batch.values, batch.n_blocks);
+        const size_t n_pieces = 2 * passes_of(task.value_dim, quantized_value_vectors(tile.pairs));
         shape.quantized_values[type - static_cast<size_t>(KvType::kInt8)](
             batch.values, batch.n_blocks, {tile.integer_weights, tile.weight_factor, tile.rescale}, task.value_dim,
-            tile.outputs, kMaxValueDim);
+            {next.key_places, ahead_step(next.key_type, task.head_dim, n_pieces)}, tile.outputs, kMaxValueDim);
     } else {
-        shape.values[type](batch.exact_values, batch.n_blocks, tile.weights, tile.rescale, task.value_dim, tile.outputs,
+        const size_t n_pieces = kBlockTokens * passes_of(task.value_dim, value_vectors(tile.pairs));
+        shape.values[type](batch.exact_values, batch.n_blocks, tile.weights, tile.rescale, task.value_dim,
+                           {next.key_places, ahead_step(next.key_type, task.head_dim, n_pieces)}, tile.outputs,
                            kMaxValueDim);
     }
 }
@@ -208,13 +237,27 @@ static void attend_tile(const AttentionTask& task, size_t split, const TileShape
     at.end_closed = task.own_keys != nullptr && own_block >= first_block ? own_block - first_block : kSplitBlocks;
     at.end = (any.end + kBlockTokens - 1) / kBlockTokens;
     const size_t most_blocks = kMaxVectors / tile.pairs < kMaxBatch ? kMaxVectors / tile.pairs : kMaxBatch;
-    Batch batch;
-    for (size_t block = any.first / kBlockTokens; block < at.end; block += batch.n_blocks) {
-        const size_t limit = next_boundary(at, block);
-        find_batch(task, tile, split, block, limit - block < most_blocks ? limit - block : most_blocks, at, batch);
+    const auto find = [&](size_t block, Batch& batch) {
+        const size_t rest = next_boundary(at, block) - block;
+        find_batch(task, tile, split, block, rest < most_blocks ? rest : most_blocks, at, batch);
+    };
+    Batch batches[2];
+    if (any.empty()) return;
+    size_t block = any.first / kBlockTokens;
+    find(block, batches[0]);
+    for (size_t i = 0; block < at.end; ++i) {
+        const Batch& batch = batches[i % 2];
+        Batch& next = batches[(i + 1) % 2];
+        const size_t next_block = block + batch.n_blocks;
+        next.n_blocks = 0;
+        if (next_block < at.end) find(next_block, next);
+        // What there is no next block for is asked for again where it was.
+        if (next.n_blocks == 0) next.key_type = batch.key_type;
+        for (size_t b = next.n_blocks; b < batch.n_blocks; ++b) next.key_places[b] = batch.key_places[b];
         score_blocks(task, shape, batch, tile);
         update_softmax(tile, block, batch.n_blocks, batch.partial);
-        add_outputs(task, shape, batch, tile);
+        add_outputs(task, shape, batch, next, tile);
+        block = next_block;
     }
 }
 

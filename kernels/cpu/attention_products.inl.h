@@ -37,9 +37,10 @@ INLAY_LANES F32x16 load_elements(const std::byte* plane, size_t index, size_t n)
 }
 
 // Scores of `blocks` blocks. queries: [head_dim, pairs]; keys: [blocks] planes; scores: [blocks, pairs, 16 tokens].
+// Eight dims are a piece of `ahead`.
 template <size_t pairs, size_t blocks, KvType type>
 static void multiply_keys(const float* queries, size_t head_dim, float scale, const std::byte* const* keys,
-                          float* scores) {
+                          const ReadAhead& ahead, float* scores) {
     constexpr size_t n = pairs * blocks;
     F32x16 total[n];
 #pragma GCC unroll 16
@@ -50,6 +51,8 @@ static void multiply_keys(const float* queries, size_t head_dim, float scale, co
 #pragma GCC unroll 16
         for (size_t i = 0; i < n; ++i) part[i] = zero();
         for (size_t d = begin; d < end; ++d) {
+            if (d % 8 == 0)
+                for (size_t b = 0; b < blocks; ++b) ask_for(ahead, b, d / 8);
             F32x16 key[blocks];
 #pragma GCC unroll 8
             for (size_t b = 0; b < blocks; ++b) key[b] = load_elements<type>(keys[b], d * kBlockTokens);
@@ -99,10 +102,11 @@ INLAY_LANES void add_token_where(F32x16 (&sums)[pairs * vectors], const F32x16 (
 
 // The channels from `channel` on, `vectors` times sixteen of them, or `rest` if that is not 0.
 // weights: [n_blocks, pairs, 16 tokens]; rescale: [n_blocks, pairs]; outputs: [pairs, output_stride].
+// A token is a piece of `ahead`; `first_piece` is that of token 0.
 template <size_t pairs, size_t vectors, KvType type>
 INLAY_LANES void multiply_channels(const BlockView* views, size_t n_blocks, const float* weights, const float* rescale,
-                                   size_t value_dim, size_t channel, size_t rest, float* outputs,
-                                   size_t output_stride) {
+                                   size_t value_dim, size_t channel, size_t rest, const ReadAhead& ahead,
+                                   size_t first_piece, float* outputs, size_t output_stride) {
     F32x16 sums[pairs * vectors];
 #pragma GCC unroll 12
     for (size_t p = 0; p < pairs; ++p) {
@@ -134,6 +138,7 @@ INLAY_LANES void multiply_channels(const BlockView* views, size_t n_blocks, cons
             add_token_where<pairs, vectors>(sums, value, block_weights + t, view.seen, t);
         }
         for (; t < view.end_common; ++t) {
+            ask_for(ahead, b, first_piece + t);
             load_token(value);
             add_token<pairs, vectors>(sums, value, block_weights + t);
         }
@@ -150,19 +155,29 @@ INLAY_LANES void multiply_channels(const BlockView* views, size_t n_blocks, cons
     }
 }
 
+// Vectors of channels of one pass through a block, and passes.
+INLAY_LANES constexpr size_t value_vectors(size_t pairs) {
+    return pairs * 4 <= kValueTile ? 4 : pairs * 2 <= kValueTile ? 2 : 1;
+}
+INLAY_LANES size_t passes_of(size_t value_dim, size_t vectors) {
+    const size_t n = (value_dim + 15) / 16;
+    return n / vectors + n % vectors;
+}
+
 template <size_t pairs, KvType type>
 static void multiply_values(const BlockView* views, size_t n_blocks, const float* weights, const float* rescale,
-                            size_t value_dim, float* outputs, size_t output_stride) {
-    constexpr size_t vectors = pairs * 4 <= kValueTile ? 4 : pairs * 2 <= kValueTile ? 2 : 1;
+                            size_t value_dim, const ReadAhead& ahead, float* outputs, size_t output_stride) {
+    constexpr size_t vectors = value_vectors(pairs);
     size_t channel = 0;
-    for (; channel + 16 * vectors <= value_dim; channel += 16 * vectors) {
-        multiply_channels<pairs, vectors, type>(views, n_blocks, weights, rescale, value_dim, channel, 0, outputs,
-                                                output_stride);
+    size_t piece = 0;
+    for (; channel + 16 * vectors <= value_dim; channel += 16 * vectors, piece += kBlockTokens) {
+        multiply_channels<pairs, vectors, type>(views, n_blocks, weights, rescale, value_dim, channel, 0, ahead, piece,
+                                                outputs, output_stride);
     }
-    for (; channel < value_dim; channel += 16) {
+    for (; channel < value_dim; channel += 16, piece += kBlockTokens) {
         const size_t rest = value_dim - channel < 16 ? value_dim - channel : 0;
-        multiply_channels<pairs, 1, type>(views, n_blocks, weights, rescale, value_dim, channel, rest, outputs,
-                                          output_stride);
+        multiply_channels<pairs, 1, type>(views, n_blocks, weights, rescale, value_dim, channel, rest, ahead, piece,
+                                          outputs, output_stride);
     }
 }
 

@@ -1,10 +1,13 @@
 // The tile shapes of attention: for each number of (row, head) pairs the products that are compiled for it.
 namespace inlay::kernels::INLAY_ISA {
 
-using MultiplyKeys = void (*)(const float*, size_t, float, const std::byte* const*, float*);
-using MultiplyValues = void (*)(const BlockView*, size_t, const float*, const float*, size_t, float*, size_t);
-using MultiplyQuantizedKeys = void (*)(const int16_t*, const float*, size_t, const ClosedBlock*, float*);
-using MultiplyQuantizedValues = void (*)(const ClosedBlock*, size_t, const IntegerWeights&, size_t, float*, size_t);
+using MultiplyKeys = void (*)(const float*, size_t, float, const std::byte* const*, const ReadAhead&, float*);
+using MultiplyValues = void (*)(const BlockView*, size_t, const float*, const float*, size_t, const ReadAhead&, float*,
+                                size_t);
+using MultiplyQuantizedKeys = void (*)(const int16_t*, const float*, size_t, const ClosedBlock*, const ReadAhead&,
+                                       float*);
+using MultiplyQuantizedValues = void (*)(const ClosedBlock*, size_t, const IntegerWeights&, size_t, const ReadAhead&,
+                                         float*, size_t);
 
 // Scores of batches of 1, 2, 4, 8 blocks, where there are registers for them (null: none).
 struct KeyBatches {

@@ -263,6 +263,9 @@ INLAY_LANES int32_t fold_max(I32x16 a) {
 INLAY_LANES void prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 }
+INLAY_LANES void prefetch_far(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
+}
 
 // --- bytes: sixteen rows of four neighbouring columns ---
 INLAY_LANES U8x64 load_bytes(const uint8_t* p) {

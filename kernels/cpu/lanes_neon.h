@@ -295,6 +295,9 @@ INLAY_LANES int32_t fold_max(I32x16 a) {
 INLAY_LANES void prefetch(const void* p) {
     __builtin_prefetch(p);
 }
+INLAY_LANES void prefetch_far(const void* p) {
+    __builtin_prefetch(p, 0, 2);
+}
 
 }  // namespace inlay::kernels::isa_neon
 

@@ -34,10 +34,12 @@ struct IntegerWeights {
     const float* rescale;
 };
 
-// `vectors` times sixteen channels from `channel` on.
+// `vectors` times sixteen channels from `channel` on. Eight tokens are a piece of `ahead`; `first_piece` is the
+// first's.
 template <size_t pairs, size_t vectors, KvType type>
 INLAY_LANES void multiply_quantized_channels(const ClosedBlock* values, size_t n_blocks, const IntegerWeights& weights,
-                                             size_t padded_dim, size_t channel, float* outputs, size_t output_stride) {
+                                             size_t padded_dim, size_t channel, const ReadAhead& ahead,
+                                             size_t first_piece, float* outputs, size_t output_stride) {
     const Levels levels = load_levels(kValueLevels);
     F32x16 totals[pairs * vectors];
 #pragma GCC unroll 12
@@ -52,6 +54,7 @@ INLAY_LANES void multiply_quantized_channels(const ClosedBlock* values, size_t n
 #pragma GCC unroll 12
         for (size_t i = 0; i < pairs * vectors; ++i) sums[i] = broadcast(int32_t{0});
         for (size_t half = 0; half < 2; ++half) {
+            ask_for(ahead, b, first_piece + half);
             const auto add = [&]<unsigned step>() __attribute__((always_inline)) {
                 add_values<pairs, vectors, type, step>(sums, values[b].codes, padded_dim, channel, half, levels,
                                                        integers);
@@ -80,18 +83,23 @@ INLAY_LANES void multiply_quantized_channels(const ClosedBlock* values, size_t n
     }
 }
 
+INLAY_LANES constexpr size_t quantized_value_vectors(size_t pairs) {
+    return pairs * 4 <= kPairValueTile ? 4 : pairs * 2 <= kPairValueTile ? 2 : 1;
+}
+
 template <size_t pairs, KvType type>
 static void multiply_quantized_values(const ClosedBlock* values, size_t n_blocks, const IntegerWeights& weights,
-                                      size_t value_dim, float* outputs, size_t output_stride) {
-    constexpr size_t vectors = pairs * 4 <= kPairValueTile ? 4 : pairs * 2 <= kPairValueTile ? 2 : 1;
+                                      size_t value_dim, const ReadAhead& ahead, float* outputs, size_t output_stride) {
+    constexpr size_t vectors = quantized_value_vectors(pairs);
     const size_t padded_dim = (value_dim + 15) / 16 * 16;
     size_t channel = 0;
-    for (; channel + 16 * vectors <= padded_dim; channel += 16 * vectors)
-        multiply_quantized_channels<pairs, vectors, type>(values, n_blocks, weights, padded_dim, channel, outputs,
-                                                          output_stride);
-    for (; channel < padded_dim; channel += 16)
-        multiply_quantized_channels<pairs, 1, type>(values, n_blocks, weights, padded_dim, channel, outputs,
-                                                    output_stride);
+    size_t piece = 0;
+    for (; channel + 16 * vectors <= padded_dim; channel += 16 * vectors, piece += 2)
+        multiply_quantized_channels<pairs, vectors, type>(values, n_blocks, weights, padded_dim, channel, ahead, piece,
+                                                          outputs, output_stride);
+    for (; channel < padded_dim; channel += 16, piece += 2)
+        multiply_quantized_channels<pairs, 1, type>(values, n_blocks, weights, padded_dim, channel, ahead, piece,
+                                                    outputs, output_stride);
 }
 
 }  // namespace inlay::kernels::INLAY_ISA

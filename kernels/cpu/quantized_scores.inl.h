@@ -10,19 +10,30 @@ struct ClosedBlock {
 
 // 4-bit keys are scale * code + minimum, both of a channel.
 struct KeySteps {
-    alignas(64) int16_t scale[kMaxHeadDim];
-    alignas(64) int16_t minimum[kMaxHeadDim];
+    alignas(64) int16_t scale[kMaxHeadDim + 16];
+    alignas(64) int16_t minimum[kMaxHeadDim + 16];
 };
 
+// 16 channels from `d` on; unit * minimum code is exact in f32.
+INLAY_LANES void load_steps(const uint8_t* scales, const int8_t* minima, F32x16 unit, size_t d, KeySteps& steps) {
+    store_low_halves(steps.scale + d, load_u8(scales));
+    store_low_halves(steps.minimum + d, round_to_int(to_float(load_s8(minima)) * unit));
+}
+
 static void load_steps(const std::byte* parameters, size_t head_dim, KeySteps& steps) {
-    uint16_t unit;
-    __builtin_memcpy(&unit, parameters + 2, sizeof unit);
+    uint16_t unit_code;
+    __builtin_memcpy(&unit_code, parameters + 2, sizeof unit_code);
+    const F32x16 unit = broadcast(static_cast<float>(unit_code));
     const auto* scales = reinterpret_cast<const uint8_t*>(parameters + 4);
     const auto* minima = reinterpret_cast<const int8_t*>(parameters + 4 + head_dim);
-    for (size_t d = 0; d < head_dim; ++d) {
-        steps.scale[d] = scales[d];
-        steps.minimum[d] = static_cast<int16_t>(static_cast<uint16_t>(unit * minima[d]));
-    }
+    size_t d = 0;
+    for (; d + 16 <= head_dim; d += 16) load_steps(scales + d, minima + d, unit, d, steps);
+    if (d == head_dim) return;
+    uint8_t last_scales[16] = {};
+    int8_t last_minima[16] = {};
+    __builtin_memcpy(last_scales, scales + d, 8);
+    __builtin_memcpy(last_minima, minima + d, 8);
+    load_steps(last_scales, last_minima, unit, d, steps);
 }
 
 // Dims 8 * chunk + 2 * step and the next of all tokens.
@@ -64,9 +75,10 @@ INLAY_LANES F32x16 load_key_scales(const std::byte* parameters, size_t group) {
 }
 
 // Scores of `blocks` blocks. queries: [head_dim / 2, pairs, 2]; query_scales: [pairs]; scores: [blocks, pairs, 16].
+// Eight dims are a piece of `ahead`.
 template <size_t pairs, size_t blocks, KvType type>
 static void multiply_quantized_keys(const int16_t* queries, const float* query_scales, size_t head_dim,
-                                    const ClosedBlock* keys, float* scores) {
+                                    const ClosedBlock* keys, const ReadAhead& ahead, float* scores) {
     constexpr size_t n = pairs * blocks;
     KeySteps steps[type == KvType::kInt4 ? blocks : 1];
     if constexpr (type == KvType::kInt4)
@@ -78,6 +90,7 @@ static void multiply_quantized_keys(const int16_t* queries, const float* query_s
 #pragma GCC unroll 16
         for (size_t i = 0; i < n; ++i) dots[i] = broadcast(int32_t{0});
         for (size_t chunk = begin / 8; chunk < end / 8; ++chunk) {
+            for (size_t b = 0; b < blocks; ++b) ask_for(ahead, b, chunk);
             add_keys<pairs, blocks, type, 0>(dots, keys, steps, chunk, queries);
             add_keys<pairs, blocks, type, 1>(dots, keys, steps, chunk, queries);
             add_keys<pairs, blocks, type, 2>(dots, keys, steps, chunk, queries);

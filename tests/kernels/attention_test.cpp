@@ -204,9 +204,11 @@ TEST_CASE("one row of attention equals its definition at every length") {
 
 TEST_CASE("attention equals its definition for all types of keys and values") {
     std::mt19937 generator(9);
+    size_t index = 0;
     for (KvType key_type : kTypes) {
         for (KvType value_type : kTypes) {
             for (bool exact_first : {false, true}) {
+                if (!inlay::test::is_done(index++, 3)) continue;
                 if (exact_first && !is_quantized(key_type) && !is_quantized(value_type)) continue;
                 check_all_ways({64, 64, 3, 0, 1100, 20, key_type, value_type, exact_first}, generator);
                 check_all_ways({80, 24, 4, 37, 527, 40, key_type, value_type, exact_first}, generator);
@@ -224,8 +226,8 @@ TEST_CASE("attention equals its definition for every group size") {
         for (uint32_t window : kWindows) {
             check_all_ways({32, 32, n_heads, window, 500, 30, KvType::kF16, KvType::kF32}, generator);
             check_all_ways({16, 24, n_heads, window, 1021, 5, KvType::kF32, KvType::kF16}, generator);
-            check_all_ways({32, 32, n_heads, window, 500, 30, KvType::kInt8, KvType::kInt4}, generator);
-            check_all_ways({72, 16, n_heads, window, 530, 20, KvType::kInt4, KvType::kInt8, true}, generator);
+            check_all_ways({32, 32, n_heads, window, 505, 14, KvType::kInt8, KvType::kInt4}, generator);
+            check_all_ways({24, 16, n_heads, window, 530, 14, KvType::kInt4, KvType::kInt8, true}, generator);
         }
     }
 }

@@ -3,6 +3,7 @@
 #include "kernels/cpu/kernel_functions.inl.h"
 //
 #include "kernels/cpu/exp.inl.h"
+#include "kernels/cpu/read_ahead.inl.h"
 //
 #include "kernels/cpu/attention_products.inl.h"
 #include "kernels/cpu/quantized_scores.inl.h"
