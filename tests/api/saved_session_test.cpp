@@ -40,7 +40,7 @@ std::string some_session(const Place& place) {
 
 TEST_CASE("a loaded session goes on exactly as the saved one") {
     for (const Model& model : kModels) {
-        const Place here(model), there(model);
+        const Place here(model, INLAY_COMPUTE_AUTO, 16 << 20), there(model, INLAY_COMPUTE_AUTO, 16 << 20);
         for (const size_t n_prompt : {1, 11, 12, 13, 16, 60, 70, 200}) {
             CAPTURE(model.path, model.kv_type, n_prompt);
             const SessionPtr original = here.session();
