@@ -70,3 +70,79 @@ TEST_CASE("what a window sees and keeps") {
 TEST_CASE("a model without layers has no layout") {
     CHECK_THROWS_AS(make_kv_layout({}, KvType::kF16, KvType::kF16), Error);
 }
+
+namespace {
+
+// SmolLM2-135M and Gemma 3 270M.
+std::vector<KvLayer> full_layers() {
+    return std::vector<KvLayer>(30, {{3, 64, 64}, 0});
+}
+std::vector<KvLayer> layers_with_windows() {
+    std::vector<KvLayer> layers(18, {{1, 256, 256}, 512});
+    for (size_t i = 5; i < 18; i += 6) layers[i].window = 0;
+    return layers;
+}
+
+double part_of_f16(const std::vector<KvLayer>& layers, KvType type, size_t n_tokens) {
+    const auto bytes = [&](const KvLayout& layout) {
+        return static_cast<double>(layout.blocks_for(n_tokens, 512) * layout.page_bytes);
+    };
+    return bytes(make_kv_layout(layers, type, type)) / bytes(make_kv_layout(layers, KvType::kF16, KvType::kF16));
+}
+
+}  // namespace
+
+TEST_CASE("4,096 tokens take half and a third of f16's bytes, open blocks included") {
+    for (const auto& layers : {full_layers(), layers_with_windows()}) {
+        CAPTURE(layers.size(), part_of_f16(layers, KvType::kInt8, 4096), part_of_f16(layers, KvType::kInt4, 4096));
+        CHECK(part_of_f16(layers, KvType::kBf16, 4096) == 1.0);
+        for (const size_t n_tokens : {size_t{4095}, size_t{4096}}) {
+            CHECK(part_of_f16(layers, KvType::kInt8, n_tokens) <= 0.54);
+            CHECK(part_of_f16(layers, KvType::kInt4, n_tokens) <= 0.30);
+        }
+    }
+}
+
+TEST_CASE("a quantised layout has a page for every part of the exact form") {
+    for (const auto& layers : {full_layers(), layers_with_windows()}) {
+        const KvLayout f16 = make_kv_layout(layers, KvType::kF16, KvType::kF16);
+        const KvLayout layout = make_kv_layout(layers, KvType::kInt4, KvType::kInt4);
+        CHECK(layout.n_layer_groups == f16.groups.size());
+        CHECK(layout.groups.size() == layout.n_layer_groups + layout.n_first_pages + layout.n_open_pages);
+        const size_t exact_bytes = f16.page_bytes * f16.groups.size();
+        CHECK(layout.n_open_pages == (exact_bytes + layout.page_bytes - 1) / layout.page_bytes);
+        CHECK(layout.n_first_pages == (f16.page_bytes + layout.page_bytes - 1) / layout.page_bytes);
+        for (size_t i = 0; i < layout.groups.size(); ++i) {
+            const KvGroup& group = layout.groups[i];
+            CHECK(group.layers.empty() == (i >= layout.n_layer_groups));
+            CHECK((group.span == KvSpan::kFirstBlock) ==
+                  (i >= layout.first_page_group() && i < layout.open_page_group()));
+            CHECK((group.span == KvSpan::kOpenBlock) == (i >= layout.open_page_group()));
+        }
+        size_t end = 0;  // tiles follow each other, those that keep their first block exact before the others
+        for (size_t group = 0; group < layout.n_layer_groups; ++group) {
+            for (const uint32_t layer : layout.groups[group].layers) {
+                CHECK(layout.exact_offset(layer, 0) == end);
+                end += layers[layer].plane.n_kv_heads * layout.exact_head_bytes(layer);
+                CHECK(layout.keeps_first_exact(layer) == (layers[layer].window == 0));
+            }
+        }
+        CHECK(end == exact_bytes);
+    }
+    CHECK_FALSE(make_kv_layout(full_layers(), KvType::kBf16, KvType::kF32).is_quantized());
+    CHECK(make_kv_layout(full_layers(), KvType::kF16, KvType::kInt8).n_first_pages == 0);
+}
+
+TEST_CASE("which blocks the groups of a quantised layout hold") {
+    const KvGroup closed{{}, 0, KvSpan::kAll, true};
+    CHECK(closed.end_block(31) == 1);
+    CHECK(closed.end_block(32) == 2);
+    CHECK(closed.most_blocks(31, 512) == 1);
+    const KvGroup open{{}, 0, KvSpan::kOpenBlock, false};
+    CHECK((open.first_seen_block(31) == 1 && open.end_block(31) == 2));
+    CHECK((open.first_seen_block(32) == 2 && open.end_block(32) == 2));
+    CHECK(open.most_blocks(1000, 512) == 1);
+    const KvGroup first{{}, 0, KvSpan::kFirstBlock, true};
+    CHECK((first.end_block(15) == 0 && first.end_block(16) == 1 && first.end_block(100) == 1));
+    CHECK(first.first_seen_block(5000) == 0);
+}
