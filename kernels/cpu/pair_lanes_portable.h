@@ -28,7 +28,7 @@ INLAY_LANES I16x32 load_pairs(const void* p) {
 // Two halves in every lane.
 INLAY_LANES I16x32 broadcast_pair(const int16_t* p) {
     I16x32 r;
-    for (int i = 0; i < 32; i++) r.half[i] = p[i % 2];
+    for (int i = 0; i < 32; i += 2) __builtin_memcpy(r.half + i, p, 2 * sizeof *p);
     return r;
 }
 // Wrapping.
@@ -37,7 +37,8 @@ INLAY_LANES I16x32 operator+(const I16x32& a, const I16x32& b) {
     for (int i = 0; i < 32; i++) r.half[i] = static_cast<int16_t>(a.half[i] + b.half[i]);
     return r;
 }
-INLAY_LANES I16x32 operator*(const I16x32& a, const I16x32& b) {
+// Not inlined: GCC 12 for 64-bit ARM vectorises it together with `nibbles` to wrong results.
+static __attribute__((noinline, unused)) I16x32 operator*(const I16x32& a, const I16x32& b) {
     I16x32 r;
     for (int i = 0; i < 32; i++) r.half[i] = static_cast<int16_t>(a.half[i] * b.half[i]);
     return r;
