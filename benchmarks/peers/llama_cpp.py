@@ -31,7 +31,8 @@ class LlamaCpp:
         return json.loads(next(line for line in out.splitlines() if line.startswith("{")))["speed_tg"]
 
     def probe(self, model, threads):
-        """load_ms, loaded_resident_bytes, first_token_ms (20 tokens), shared_first_token_ms (1,024 shared, 20 new)."""
+        """load_ms, reload_ms, loaded_resident_bytes, first_token_ms (20 tokens), shared_first_token_ms (1,024 shared,
+        20 new)."""
         return json.loads(table.run([self.built_probe(), model, threads], self.environment))
 
     def built_probe(self):

@@ -70,13 +70,25 @@ void check(const BenchArguments& arguments) {
         throw CLI::ValidationError("--parallel", "needs a --prompt of 1 token and a --gen of 2 at least");
 }
 
+// The model, opened for the last time.
+inlay::Engine load(const BenchArguments& arguments, Interrupt& interrupt, bool json, Loading& loading) {
+    for (std::uint32_t i = 0;; ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
+        const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+        if (i == 0)
+            loading = {elapsed.count(), resident_bytes()};
+        else
+            loading.reloads.push_back(elapsed.count());
+        if (i == arguments.n_reloads) return engine;
+    }
+}
+
 int bench(const BenchArguments& arguments, bool json) {
     check(arguments);
     Interrupt interrupt;
-    const auto start = std::chrono::steady_clock::now();
-    const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
-    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-    const Loading loading{elapsed.count(), resident_bytes()};
+    Loading loading;
+    const inlay::Engine engine = load(arguments, interrupt, json, loading);
     if (arguments.n_parallel > 0) return bench_parallel(arguments, engine, loading, interrupt, json);
     const inlay::EngineInfo info = engine.info();
     const inlay::Cache cache = arguments.cache.create(engine, arguments.n_tokens(), INLAY_CACHE_NO_REUSE);
@@ -133,6 +145,8 @@ Command add_bench(CLI::App& app) {
     add_number(*command, "--shared-prefix", arguments->n_shared_prefix, {0, kMostTokens},
                "Tokens with which all their prompts begin");
     command->add_flag("--warm-prefix", arguments->warm_prefix, "A session before them has computed the shared prefix");
+    add_number(*command, "--reloads", arguments->n_reloads, {0, 1'000},
+               "Open the model so many times more, to measure how long that takes");
     add_number(*command, "--reps", arguments->n_repetitions, {1, 1'000'000}, "Repetitions, at least 1");
     arguments->cache.add_to(*command);
     arguments->compute.add_to(*command);

@@ -22,6 +22,7 @@ struct BenchArguments {
     std::uint32_t n_parallel = 0;
     std::uint32_t n_shared_prefix = 0;
     std::uint32_t n_repetitions = 5;
+    std::uint32_t n_reloads = 0;
     bool warm_prefix = false;
 
     // Of one session.
@@ -30,8 +31,9 @@ struct BenchArguments {
 
 // What opening the model took.
 struct Loading {
-    double milliseconds;
-    std::optional<std::uint64_t> resident_bytes;  // of the process after it; not every system tells
+    double milliseconds = 0;
+    std::optional<std::uint64_t> resident_bytes = {};  // of the process after it; not every system tells
+    std::vector<double> reloads = {};                  // milliseconds of opening it again, after it was released
 };
 
 // Many sessions at a time, by one thread.

@@ -57,6 +57,7 @@ void add_conditions(Json& result, const BenchArguments& arguments, const inlay::
     result["kv"] = arguments.cache.kv.name();
     result["weight_bytes"] = info.weight_bytes;
     result["load_ms"] = loading.milliseconds;
+    add_summary(result, "reload_ms", loading.reloads);
     result["loaded_resident_bytes"] = loading.resident_bytes ? Json(*loading.resident_bytes) : Json(nullptr);
     result["version"] = inlay::version();
 }

@@ -92,12 +92,17 @@ public:
 class Backend : public RowOperations {
 public:
     // --- weights -----------------------------------------------------------------------------------------------------
-    // Called with bytes of the file done so far; returns false to cancel the loading.
-    using Progress = std::function<bool(uint64_t done)>;
+    // What goes on while weights are loaded.
+    struct Loading {
+        // Called by the calling thread with bytes of the file done so far; returns false to cancel the loading.
+        std::function<bool(uint64_t done)> progress;
+        // Other work of the opening, done once by one of the threads; what it throws, the loading throws.
+        std::function<void()> alongside;
+    };
     // Loads the named tensors of a file; the result has one id for each, in their order. INLAY_E_UNSUPPORTED for a
     // type without kernels, INLAY_E_CANCELLED when `progress` returned false.
     virtual std::vector<WeightId> load(const ByteSource& source, std::span<const TensorInfo* const> tensors,
-                                       const Progress& progress) = 0;
+                                       const Loading& loading) = 0;
     virtual uint64_t weight_bytes() const = 0;
 
     // --- scratch -----------------------------------------------------------------------------------------------------

@@ -24,11 +24,11 @@ uint32_t available_processors() {
 Engine::Engine(const EngineOptions& options)
     : log_(options.log), pages_(options.pages ? options.pages : system_pages()) {}
 
-Engine::Model::Model(const Engine& engine, ModelSpec spec, const ByteSource& source, const EngineOptions& options)
+Engine::Model::Model(const Engine& engine, ModelSpec spec, const ByteSource& source, const EngineOptions& options,
+                     const Backend::Loading& loading)
     : workers(options.workers ? options.workers : std::make_shared<Workers>(engine.n_threads_)),
       backend(*engine.kernels_, *workers, engine.compute_, engine.pages_),
-      decoder(std::move(spec), engine.file_, source, backend, engine.max_step_tokens_,
-              [&](uint64_t done) { return !options.progress || options.progress(done, engine.weight_file_bytes()); }),
+      decoder(std::move(spec), engine.file_, source, backend, engine.max_step_tokens_, loading),
       scheduler(decoder, engine.max_step_tokens_) {}
 
 std::shared_ptr<const Engine> Engine::open(ModelSource& source, const EngineOptions& options) {
@@ -39,8 +39,11 @@ std::shared_ptr<const Engine> Engine::open(ModelSource& source, const EngineOpti
     log.began(file, source);
     engine->file_ = std::move(file.head);
     engine->file_bytes_ = file.bytes->size();
-    engine->tokenizer_ = Tokenizer::create(vocabulary_from_gguf(engine->file_));
-    if (!options.vocabulary_only) engine->load_model(*file.bytes, options);
+    Vocabulary vocabulary = vocabulary_from_gguf(engine->file_);
+    if (options.vocabulary_only)
+        engine->tokenizer_ = Tokenizer::create(std::move(vocabulary));
+    else
+        engine->load_model(*file.bytes, std::move(vocabulary), options);
     log.ended(*engine, options.pages == nullptr);
     return engine;
 }
@@ -50,18 +53,21 @@ std::shared_ptr<const Engine> Engine::open(const std::string& path, const Engine
     return open(source, options);
 }
 
-void Engine::load_model(const ByteSource& source, const EngineOptions& options) {
+void Engine::load_model(const ByteSource& source, Vocabulary vocabulary, const EngineOptions& options) {
     kernels_ = options.kernels;
     compute_ = options.compute;
     n_threads_ = options.n_threads != 0 ? options.n_threads : available_processors();
     if (options.workers) n_threads_ = options.workers->n_threads();
     max_step_tokens_ = options.max_step_tokens;
     ModelSpec spec = make_model_spec(file_, source);
-    if (tokenizer_->n_tokens() > spec.n_vocabulary)
-        throw Error(INLAY_E_FORMAT, "key 'tokenizer.ggml.tokens' has " + std::to_string(tokenizer_->n_tokens()) +
+    if (vocabulary.tokens.size() > spec.n_vocabulary)
+        throw Error(INLAY_E_FORMAT, "key 'tokenizer.ggml.tokens' has " + std::to_string(vocabulary.tokens.size()) +
                                         " tokens for an output of " + std::to_string(spec.n_vocabulary));
     for (const TensorInfo* tensor : Decoder::tensors_of(spec, file_)) weight_file_bytes_ += tensor->bytes;
-    model_ = std::make_unique<Model>(*this, std::move(spec), source, options);
+    Backend::Loading loading;
+    if (options.progress) loading.progress = [&](uint64_t done) { return options.progress(done, weight_file_bytes_); };
+    loading.alongside = [&] { tokenizer_ = Tokenizer::create(std::move(vocabulary)); };
+    model_ = std::make_unique<Model>(*this, std::move(spec), source, options, loading);
     fingerprint_ = fingerprint_of(file_, source);  // now that its bytes were just read
 }
 

@@ -70,12 +70,13 @@ private:
         Decoder decoder;
         Scheduler scheduler;
 
-        Model(const Engine& engine, ModelSpec spec, const ByteSource& source, const EngineOptions& options);
+        Model(const Engine& engine, ModelSpec spec, const ByteSource& source, const EngineOptions& options,
+              const Backend::Loading& loading);
     };
 
     explicit Engine(const EngineOptions& options);
 
-    void load_model(const ByteSource& source, const EngineOptions& options);
+    void load_model(const ByteSource& source, Vocabulary vocabulary, const EngineOptions& options);
 
     Log log_;
     std::shared_ptr<PageProvider> pages_;

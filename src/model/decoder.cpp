@@ -55,10 +55,10 @@ StepShape Decoder::step_shape(const ModelSpec& spec, uint32_t max_step_rows) {
 }
 
 Decoder::Decoder(ModelSpec spec, const GgufFile& file, const ByteSource& source, Backend& backend,
-                 uint32_t max_step_rows, const Backend::Progress& progress)
+                 uint32_t max_step_rows, const Backend::Loading& loading)
     : spec_(std::move(spec)), backend_(backend), layers_(spec_.layers.size()) {
     const std::vector<uint32_t> used = used_tensors(spec_);
-    const std::vector<WeightId> loaded = backend_.load(source, tensors_of(spec_, file), progress);
+    const std::vector<WeightId> loaded = backend_.load(source, tensors_of(spec_, file), loading);
     std::vector<WeightId> weight_of(file.tensors().size(), kNoWeight);
     for (size_t i = 0; i < used.size(); ++i) weight_of[used[i]] = loaded[i];
     const auto weight = [&](uint32_t tensor) { return tensor == kNoTensor ? kNoWeight : weight_of[tensor]; };

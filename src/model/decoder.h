@@ -26,7 +26,7 @@ class Decoder {
 public:
     // Loads the spec's weights from the file into the backend, which must outlive the decoder.
     Decoder(ModelSpec spec, const GgufFile& file, const ByteSource& source, Backend& backend, uint32_t max_step_rows,
-            const Backend::Progress& progress);
+            const Backend::Loading& loading);
 
     static StepShape step_shape(const ModelSpec& spec, uint32_t max_step_rows);
     // The file's tensors that the spec uses, each once.

@@ -411,6 +411,8 @@ class Measure(WithFolder):
         self.assertEqual((result["threads"], result["compute"]), (1, "auto"))
         self.assertIn(result["instructions"], ("portable", "avx2", "avx512", "neon"))
         self.assertGreater(result["load_ms"], 0)
+        self.assertIsNone(result["reload_ms"])
+        self.assertEqual(len(inlay_json("bench", TINY, "--gen", 4, "--reloads", 2)["reload_ms_runs"]), 2)
         if os.path.exists("/proc/self/status"):
             self.assertGreater(result["loaded_resident_bytes"], result["weight_bytes"])
         self.assertIsNone(inlay_json("bench", TINY, "--prompt", 0, "--gen", 4, "--reps", 1)["prefill_tok_s"])

@@ -31,7 +31,7 @@ struct WatchedModel {
 
     explicit WatchedModel(uint32_t max_step_tokens = 512)
         : source((data_dir() / "tiny/llama/llama.f16.gguf").string()),
-          decoder(make_model_spec(file, source), file, source, backend, max_step_tokens, [](uint64_t) { return true; }),
+          decoder(make_model_spec(file, source), file, source, backend, max_step_tokens, Backend::Loading{}),
           scheduler(decoder, max_step_tokens),
           cache(kv_layout_of(decoder.spec(), KvType::kF32, KvType::kF32), system_pages(),
                 {.budget_bytes = uint64_t{64} << 20, .no_reuse = true}) {}

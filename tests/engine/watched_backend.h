@@ -15,8 +15,8 @@ public:
     std::function<void(uint32_t layer, size_t n_rows)> on_layer;
 
     std::vector<WeightId> load(const ByteSource& source, std::span<const TensorInfo* const> tensors,
-                               const Progress& progress) override {
-        return real_.load(source, tensors, progress);
+                               const Loading& loading) override {
+        return real_.load(source, tensors, loading);
     }
     uint64_t weight_bytes() const override { return real_.weight_bytes(); }
     void prepare_scratch(const StepShape& shape) override { real_.prepare_scratch(shape); }

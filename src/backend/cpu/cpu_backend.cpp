@@ -19,8 +19,8 @@ CpuBackend::CpuBackend(const kernels::Kernels& kernels, Workers& workers, Comput
     : kernels_(kernels), workers_(workers), mode_(mode), provider_(std::move(provider)) {}
 
 std::vector<WeightId> CpuBackend::load(const ByteSource& source, std::span<const TensorInfo* const> tensors,
-                                       const Progress& progress) {
-    return weights_.load(provider_, source, tensors, workers_, progress);
+                                       const Loading& loading) {
+    return weights_.load(provider_, source, tensors, workers_, loading);
 }
 
 uint64_t CpuBackend::scratch_bytes_for(const StepShape& shape, const StepSize& size, unsigned n_threads) {

@@ -25,7 +25,7 @@ public:
     static uint64_t scratch_bytes_for(const StepShape& shape, const StepSize& size, unsigned n_threads);
 
     std::vector<WeightId> load(const ByteSource& source, std::span<const TensorInfo* const> tensors,
-                               const Progress& progress) override;
+                               const Loading& loading) override;
     uint64_t weight_bytes() const override { return weights_.bytes(); }
 
     void prepare_scratch(const StepShape& shape) override;

@@ -2,10 +2,9 @@
 
 #include <string>
 
-#include "backend/cpu/matrix_loader.h"
+#include "backend/cpu/weight_loader.h"
 #include "base/error.h"
 #include "base/printable.h"
-#include "kernels/reference/dequantize.h"
 
 namespace inlay {
 namespace {
@@ -33,12 +32,6 @@ uint32_t checked_u32(uint64_t value, const TensorInfo& tensor) {
                                          std::string(name(tensor.type)) + " has no kernels");
 }
 
-void load_vector(const ByteSource& source, const TensorInfo& tensor, std::byte* out) {
-    std::vector<std::byte> stored(tensor.bytes);
-    source.read_at(tensor.offset, stored.data(), stored.size());
-    dequantize(tensor.type, stored.data(), tensor.dims[0], reinterpret_cast<float*>(out));
-}
-
 }  // namespace
 
 uint64_t PackedWeights::bytes_of(const TensorInfo& tensor) {
@@ -59,26 +52,20 @@ uint64_t PackedWeights::bytes_of(std::span<const TensorInfo* const> tensors) {
 
 std::vector<WeightId> PackedWeights::load(std::shared_ptr<PageProvider> provider, const ByteSource& source,
                                           std::span<const TensorInfo* const> tensors, Workers& workers,
-                                          const Backend::Progress& progress) {
+                                          const Backend::Loading& loading) {
     arena_ = PageRange(std::move(provider), bytes_of(tensors), true);
     arena_.commit(0, arena_.size(), false);
-    std::vector<std::vector<std::byte>> staging(workers.n_threads());
+    std::vector<TensorPlace> places;
     std::vector<WeightId> ids;
     std::byte* out = arena_.data();
-    uint64_t done = 0;
     for (const TensorInfo* tensor : tensors) {
-        if (!progress(done)) throw Error(INLAY_E_CANCELLED, "opening was cancelled by the progress callback");
-        if (is_vector(*tensor))
-            load_vector(source, *tensor, out);
-        else
-            load_matrix(source, *tensor, workers, staging, out);
+        places.push_back({tensor, is_vector(*tensor), out});
         ids.push_back(static_cast<WeightId>(weights_.size()));
         weights_.push_back(
             {tensor->type, checked_u32(tensor->dims[1], *tensor), checked_u32(tensor->dims[0], *tensor), out});
         out += bytes_of(*tensor);
-        done += tensor->bytes;
     }
-    if (!progress(done)) throw Error(INLAY_E_CANCELLED, "opening was cancelled by the progress callback");
+    load_tensors(source, places, workers, loading);
     return ids;
 }
 

@@ -22,7 +22,7 @@ public:
 
     std::vector<WeightId> load(std::shared_ptr<PageProvider> provider, const ByteSource& source,
                                std::span<const TensorInfo* const> tensors, Workers& workers,
-                               const Backend::Progress& progress);
+                               const Backend::Loading& loading);
 
     const kernels::PackedMatrix& matrix(WeightId id) const { return weights_[id]; }
     // A weight of one row, as f32. Null for kNoWeight.

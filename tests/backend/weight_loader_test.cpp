@@ -1,5 +1,5 @@
 // A matrix is packed to the same bytes however its source gives it, and a source that serves one thread is asked by it.
-#include "backend/cpu/matrix_loader.h"
+#include "backend/cpu/weight_loader.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "kernels/packed_matrix.h"
+#include "kernels/reference/dequantize.h"
 
 using namespace inlay;
 
@@ -50,12 +51,16 @@ struct Matrix {
         for (char& byte : file) byte = static_cast<char>(random());
     }
 
-    std::string packed(const ByteSource& source, unsigned n_threads) const {
-        Workers workers(n_threads);
-        std::vector<std::vector<std::byte>> staging(n_threads);
+    size_t packed_bytes() const {
         const size_t n_groups = (tensor.dims[1] + kernels::kGroupRows - 1) / kernels::kGroupRows;
-        std::string out(n_groups * kernels::packed_group_bytes(tensor.type, tensor.dims[0]), '?');
-        load_matrix(source, tensor, workers, staging, reinterpret_cast<std::byte*>(out.data()));
+        return n_groups * kernels::packed_group_bytes(tensor.type, tensor.dims[0]);
+    }
+
+    std::string packed(const ByteSource& source, unsigned n_threads, const Backend::Loading& loading = {}) const {
+        Workers workers(n_threads);
+        std::string out(packed_bytes(), '?');
+        const TensorPlace place{&tensor, false, reinterpret_cast<std::byte*>(out.data())};
+        load_tensors(source, {&place, 1}, workers, loading);
         return out;
     }
 
@@ -110,4 +115,76 @@ TEST_CASE("a read that fails in any task arrives at the caller") {
             source.fails_at_read = n;
             CHECK_THROWS_AS(matrix.packed(source, 3), Error);
         }
+}
+
+TEST_CASE("tensors that share a task or are cut by several all come to their places, vectors among them") {
+    const uint64_t shapes[][2] = {{64, 500}, {64, 1}, {4096, 700}, {96, 1}, {32, 17}, {64, 3000}};
+    std::string file, expected;
+    std::vector<TensorInfo> tensors;
+    for (const auto& [n_cols, n_rows] : shapes) {
+        Matrix matrix(TensorType::kF16, n_cols, n_rows);
+        const size_t at = matrix.tensor.offset;
+        if (n_rows > 1) {
+            expected += matrix.expected();
+        } else {
+            std::string values(n_cols * sizeof(float), '\0');
+            dequantize(matrix.tensor.type, matrix.file.data() + at, n_cols, reinterpret_cast<float*>(values.data()));
+            expected += values;
+        }
+        matrix.tensor.offset = file.size();
+        file += matrix.file.substr(at);
+        tensors.push_back(matrix.tensor);
+    }
+    for (const bool any_thread : {true, false}) {
+        std::string out(expected.size(), '?');
+        std::vector<TensorPlace> places;
+        auto* at = reinterpret_cast<std::byte*>(out.data());
+        for (const TensorInfo& tensor : tensors) {
+            const bool is_vector = tensor.dims[1] == 1;
+            places.push_back({&tensor, is_vector, at});
+            const size_t n_groups = (tensor.dims[1] + kernels::kGroupRows - 1) / kernels::kGroupRows;
+            at += is_vector ? tensor.dims[0] * sizeof(float)
+                            : n_groups * kernels::packed_group_bytes(tensor.type, tensor.dims[0]);
+        }
+        Workers workers(3);
+        load_tensors(WatchedSource(file, any_thread), places, workers, {});
+        CHECK((out == expected));
+    }
+}
+
+TEST_CASE("what goes on alongside is done once, and what it throws arrives at the caller") {
+    const Matrix matrix(TensorType::kF32, 256, 9001);
+    for (const bool any_thread : {true, false}) {
+        const WatchedSource source(matrix.file, any_thread);
+        std::atomic<int> n_done{0};
+        CHECK((matrix.packed(source, 3, {{}, [&] { ++n_done; }}) == matrix.expected()));
+        CHECK(n_done == 1);
+        CHECK_THROWS_WITH(matrix.packed(source, 3, {{}, [] { throw Error(INLAY_E_FORMAT, "two tokens are one"); }}),
+                          "two tokens are one");
+    }
+}
+
+TEST_CASE("progress rises from nothing to all, on the thread that loads, and ends the loading when it says so") {
+    const Matrix matrix(TensorType::kF32, 256, 20000);
+    for (const bool any_thread : {true, false}) {
+        const WatchedSource source(matrix.file, any_thread);
+        const std::thread::id loader = std::this_thread::get_id();
+        std::vector<uint64_t> seen;
+        bool by_loader = true;
+        const auto watch = [&](uint64_t done) {
+            by_loader = by_loader && std::this_thread::get_id() == loader;
+            seen.push_back(done);
+            return true;
+        };
+        matrix.packed(source, 3, {watch, {}});
+        CHECK(by_loader);
+        CHECK(std::is_sorted(seen.begin(), seen.end()));
+        CHECK(seen.front() == 0);
+        CHECK(seen.back() == matrix.tensor.bytes);
+        for (const size_t n : {size_t{0}, size_t{1}, seen.size() - 1}) {
+            size_t calls = 0;
+            CHECK_THROWS_AS(matrix.packed(source, 1, {[&](uint64_t) { return calls++ < n; }, {}}), Error);
+            CHECK(calls == n + 1);
+        }
+    }
 }
