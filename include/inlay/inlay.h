@@ -388,9 +388,9 @@ INLAY_API int32_t inlay_token_is_end(const inlay_engine* engine, int32_t token);
 #define INLAY_CACHE_COMMIT_NOW 2u /* memory is taken at creation: a shortage is a status there */
 
 /*
- * Element types of keys and values. INT8 and INT4 take about 52 and 30 % of the memory of F16, open blocks included, and
- * round what attention sees: docs/kv-quantisation.md has how much. A cut or a fork inside a full block of such a cache
- * computes up to 15 tokens again.
+ * Element types of keys and values. INT8 and INT4 take about 52 and 30 % of the memory of F16, open blocks included,
+ * and round what attention sees: docs/kv-quantisation.md has how much. A cut or a fork inside a full block of such a
+ * cache computes up to 15 tokens again.
  */
 #define INLAY_KV_DEFAULT 0 /* F16 */
 #define INLAY_KV_F32 1

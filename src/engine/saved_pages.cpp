@@ -18,37 +18,30 @@ struct Plane {
     bool is_keys;
 };
 
-// Those that lie in a page of the group or, for groups of exact pages, in all pages of the form one after the other.
-std::vector<Plane> planes_of(const ModelSpec& spec, const KvLayout& layout, size_t group) {
-    std::vector<Plane> planes;
-    const auto add_exact = [&](size_t layer, size_t head) {
-        const size_t offset = layout.exact_offset(layer, head);
-        planes.push_back({offset, 0, 0, kernels::exact_type(layout.key_type), spec.head_dim, true});
-        planes.push_back({offset + layout.places[layer].exact_key_bytes, 0, 0, kernels::exact_type(layout.value_type),
-                          spec.value_dim, false});
-    };
-    const auto add = [&](size_t layer, size_t head) {
-        const KvLayout::Place& place = layout.places[layer];
-        planes.push_back({layout.key_offset(layer, head), layout.key_parameters_offset(layer, head),
-                          place.key_parameter_bytes, layout.key_type, spec.head_dim, true});
-        planes.push_back({layout.value_offset(layer, head), layout.value_parameters_offset(layer, head),
-                          place.value_parameter_bytes, layout.value_type, spec.value_dim, false});
-    };
+// Calls visit(plane) for those that lie in a page of the group or, for groups of exact pages, in all pages of the form
+// one after the other. Takes no memory: a host's buffer that is written half is none.
+template <typename Visit>
+void for_each_plane(const ModelSpec& spec, const KvLayout& layout, size_t group, const Visit& visit) {
+    const KvSpan span = layout.groups[group].span;
+    const bool is_exact = layout.groups[group].layers.empty();
     for (size_t layer = 0; layer < layout.places.size(); ++layer) {
-        for (size_t head = 0; head < spec.n_kv_heads; ++head) {
-            switch (layout.groups[group].span) {
-                case KvSpan::kFirstBlock:
-                    if (layout.keeps_first_exact(layer)) add_exact(layer, head);
-                    break;
-                case KvSpan::kOpenBlock:
-                    add_exact(layer, head);
-                    break;
-                default:
-                    if (layout.group_of(layer) == group) add(layer, head);
+        const KvLayout::Place& place = layout.places[layer];
+        const bool is_there = span == KvSpan::kOpenBlock ||
+                              (span == KvSpan::kFirstBlock ? layout.keeps_first_exact(layer) : place.group == group);
+        for (size_t head = 0; is_there && head < spec.n_kv_heads; ++head) {
+            if (is_exact) {
+                const size_t offset = layout.exact_offset(layer, head);
+                visit(Plane{offset, 0, 0, kernels::exact_type(layout.key_type), spec.head_dim, true});
+                visit(Plane{offset + place.exact_key_bytes, 0, 0, kernels::exact_type(layout.value_type),
+                            spec.value_dim, false});
+            } else {
+                visit(Plane{layout.key_offset(layer, head), layout.key_parameters_offset(layer, head),
+                            place.key_parameter_bytes, layout.key_type, spec.head_dim, true});
+                visit(Plane{layout.value_offset(layer, head), layout.value_parameters_offset(layer, head),
+                            place.value_parameter_bytes, layout.value_type, spec.value_dim, false});
             }
         }
     }
-    return planes;
 }
 
 template <typename Bits>
@@ -125,7 +118,7 @@ const std::byte* SavedPages::page(const Sequence& sequence, size_t group, size_t
 
 void SavedPages::clear_positions(size_t first_group, size_t n_in_block) {
     size_t end = 0;
-    for (const Plane& plane : planes_of(spec_, layout_, first_group)) {
+    for_each_plane(spec_, layout_, first_group, [&](const Plane& plane) {
         const size_t element = plane.type == KvType::kF32 ? sizeof(float) : sizeof(uint16_t);
         std::byte* values = copy_.data() + plane.offset;
         const size_t n_cleared = (kBlockTokens - n_in_block) * element;
@@ -136,17 +129,18 @@ void SavedPages::clear_positions(size_t first_group, size_t n_in_block) {
             std::memset(values + n_in_block * plane.dim * element, 0, n_cleared * plane.dim);
         }
         end = std::max(end, plane.offset + kBlockTokens * plane.dim * element);
-    }
+    });
+    if (!layout_.groups[first_group].layers.empty()) return;
     const size_t n_bytes = page_groups(layout_, first_group).n * layout_.page_bytes;
     std::memset(copy_.data() + end, 0, n_bytes - end);
 }
 
 void check_values(const ModelSpec& spec, const KvLayout& layout, size_t group, const std::byte* page) {
     if (group != page_groups(layout, group).first) return;
-    for (const Plane& plane : planes_of(spec, layout, group)) {
+    for_each_plane(spec, layout, group, [&](const Plane& plane) {
         if (!is_valid(plane, page))
             throw_damaged("a block of group " + std::to_string(group) + " holds values that are no finite numbers");
-    }
+    });
 }
 
 }  // namespace inlay
