@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_row_operations.h"
-#include "backend/cpu/packed_weights.h"
+#include "backend/cpu/cpu_weights.h"
 #include "base/pages.h"
 #include "base/workers.h"
 #include "kernels/kernels.h"
@@ -64,7 +64,7 @@ private:
     Workers& workers_;
     ComputeMode mode_;
     std::shared_ptr<PageProvider> provider_;
-    PackedWeights weights_;
+    CpuWeights weights_;
 
     StepShape shape_{};
     PageRange scratch_;
