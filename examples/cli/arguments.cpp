@@ -45,6 +45,7 @@ inlay::Engine ModelArguments::open_vocabulary() const {
 void ComputeArguments::add_to(CLI::App& app) {
     add_threads(app, n_threads);
     add_choice(app, "--compute", compute, kComputeModes, "Activations: 8 bits beside quantised weights, or f32");
+    app.add_flag("--map", map_file, "Use the weights where they lie in the file: opens at once, computes slower");
     add_choice(app, "--instructions", instruction_set, kInstructionSets, "Kernels to use; all give the same result")
         ->group("Advanced");
 }
@@ -56,6 +57,7 @@ inlay::Engine ComputeArguments::open(const ModelArguments& model, const Interrup
     options.compute = compute;
     options.instruction_set = instruction_set;
     options.max_step_tokens = max_step_tokens;
+    if (map_file) options.flags |= INLAY_ENGINE_MAP_FILE;
     ProgressBar bar(show_progress);
     return inlay::Engine(model.path, options, [&](std::uint64_t done, std::uint64_t total) {
         interrupt.check("the model was not loaded");

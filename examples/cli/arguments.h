@@ -33,6 +33,7 @@ struct ComputeArguments {
     std::uint32_t n_threads = 0;
     std::int32_t compute = INLAY_COMPUTE_AUTO;
     std::int32_t instruction_set = INLAY_INSTRUCTIONS_BEST;
+    bool map_file = false;
 
     void add_to(CLI::App& app);
     // Loads the weights; Ctrl-C gives up. `max_step_tokens` of 0 is the library's default.

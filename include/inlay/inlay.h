@@ -247,8 +247,11 @@ typedef struct inlay_logger {
 /* inlay_engine_options.flags */
 #define INLAY_ENGINE_VOCABULARY_ONLY 1u /* metadata and tokenizer only, for any architecture; no weights, no cache */
 /*
- * The file is mapped while it is opened instead of read. As with any mapping, the process dies by SIGBUS when somebody
- * truncates the file meanwhile, or when it can not be read.
+ * The weights stay in the file, which is mapped as long as the engine lives, and products use them as they lie there:
+ * nothing is copied, opening takes little longer than reading the vocabulary, and processes share the system's file
+ * cache. The logits are the same, but tokens take longer: about twice as long one at a time, a few percent in prompts.
+ * As with any mapping, the process dies by SIGBUS, at any time, when somebody truncates the file or it can not be read;
+ * a file that is written to gives other logits.
  */
 #define INLAY_ENGINE_MAP_FILE 2u
 
@@ -288,10 +291,10 @@ INLAY_API int32_t inlay_engine_options_init(inlay_engine_options* options, uint3
 
 /*
  * Opens a model file (GGUF version 2 or 3) and loads its weights. `options` may be NULL. Reads the file during the call
- * only. A model that is split over several files is opened by its first, NAME-00001-of-0000N.gguf: the others are found
- * beside it by their names; INLAY_E_INVALID_ARGUMENT for the path of another part. Errors: INLAY_E_IO, INLAY_E_FORMAT,
- * INLAY_E_UNSUPPORTED (architecture, tokenizer or tensor type), INLAY_E_CANCELLED, INLAY_E_OUT_OF_MEMORY,
- * INLAY_E_INVALID_ARGUMENT. Any thread.
+ * only, but for INLAY_ENGINE_MAP_FILE. A model that is split over several files is opened by its first,
+ * NAME-00001-of-0000N.gguf: the others are found beside it by their names; INLAY_E_INVALID_ARGUMENT for the path of
+ * another part. Errors: INLAY_E_IO, INLAY_E_FORMAT, INLAY_E_UNSUPPORTED (architecture, tokenizer or tensor type),
+ * INLAY_E_CANCELLED, INLAY_E_OUT_OF_MEMORY, INLAY_E_INVALID_ARGUMENT. Any thread.
  */
 INLAY_API int32_t inlay_engine_open(const char* path, size_t path_size, const inlay_engine_options* options,
                                     inlay_engine** engine, inlay_error** error);
@@ -323,7 +326,8 @@ typedef struct inlay_engine_info {
     uint64_t n_tensors;     /* in the file, all parts together */
     uint64_t n_parameters;  /* values of all tensors */
     uint64_t file_bytes;    /* size of the model file, all parts together */
-    uint64_t weight_bytes;  /* memory that holds the weights; 0 with INLAY_ENGINE_VOCABULARY_ONLY, as the next */
+    uint64_t weight_bytes;  /* memory that holds the weights, without a mapped file; 0 with
+                             * INLAY_ENGINE_VOCABULARY_ONLY, as the next */
     uint64_t scratch_bytes; /* memory for intermediate results, most that was in use so far */
     uint64_t n_steps; /* steps computed so far; the n_steps of its sessions together, over it, is the mean batch */
 } inlay_engine_info;

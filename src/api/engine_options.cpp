@@ -69,6 +69,7 @@ HostedEngineOptions engine_options(const inlay_engine_options* options) {
     HostedEngineOptions hosted;
     hosted.map_file = (theirs.flags & INLAY_ENGINE_MAP_FILE) != 0;
     EngineOptions& ours = hosted.options;
+    ours.in_place = hosted.map_file;
     ours.vocabulary_only = (theirs.flags & INLAY_ENGINE_VOCABULARY_ONLY) != 0;
     ours.workers = shared_workers(theirs);
     ours.n_threads = theirs.n_threads;

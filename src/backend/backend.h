@@ -98,6 +98,8 @@ public:
         std::function<bool(uint64_t done)> progress;
         // Other work of the opening, done once by one of the threads; what it throws, the loading throws.
         std::function<void()> alongside;
+        // The source outlives the backend: matrices that it keeps in memory may be used where they lie.
+        bool in_place = false;
     };
     // Loads the named tensors of a file; the result has one id for each, in their order. INLAY_E_UNSUPPORTED for a
     // type without kernels, INLAY_E_CANCELLED when `progress` returned false.

@@ -39,6 +39,7 @@ std::shared_ptr<const Engine> Engine::open(ModelSource& source, const EngineOpti
     log.began(file, source);
     engine->file_ = std::move(file.head);
     engine->file_bytes_ = file.bytes->size();
+    if (options.in_place && !options.vocabulary_only) engine->source_ = file.bytes;
     Vocabulary vocabulary = vocabulary_from_gguf(engine->file_);
     if (options.vocabulary_only)
         engine->tokenizer_ = Tokenizer::create(std::move(vocabulary));
@@ -67,6 +68,7 @@ void Engine::load_model(const ByteSource& source, Vocabulary vocabulary, const E
     Backend::Loading loading;
     if (options.progress) loading.progress = [&](uint64_t done) { return options.progress(done, weight_file_bytes_); };
     loading.alongside = [&] { tokenizer_ = Tokenizer::create(std::move(vocabulary)); };
+    loading.in_place = options.in_place;
     model_ = std::make_unique<Model>(*this, std::move(spec), source, options, loading);
     fingerprint_ = fingerprint_of(file_, source);  // now that its bytes were just read
 }

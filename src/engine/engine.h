@@ -29,6 +29,7 @@ struct EngineOptions {
     uint32_t max_step_tokens = kDefaultStepTokens;
     std::function<bool(uint64_t done, uint64_t total)> progress;
     std::shared_ptr<PageProvider> pages;  // null: the system's
+    bool in_place = false;  // matrices are used where the source keeps them in memory, as in a mapped file
     Log log;
 };
 
@@ -37,7 +38,7 @@ uint32_t available_processors();
 
 class Engine final {
 public:
-    // Reads the source during the call only, by this thread where it serves no other.
+    // Reads the source during the call only, by this thread where it serves no other. `in_place`: keeps its parts.
     static std::shared_ptr<const Engine> open(ModelSource& source, const EngineOptions& options);
     static std::shared_ptr<const Engine> open(const std::string& path, const EngineOptions& options);
 
@@ -81,6 +82,7 @@ private:
     Log log_;
     std::shared_ptr<PageProvider> pages_;
     GgufFile file_;
+    std::shared_ptr<const ByteSource> source_;  // of weights in place
     uint64_t file_bytes_ = 0;
     std::unique_ptr<Tokenizer> tokenizer_;
     const kernels::Kernels* kernels_ = nullptr;

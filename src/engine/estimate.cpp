@@ -39,7 +39,7 @@ MemoryEstimate estimate_memory(ModelSource& source, const EstimateOptions& optio
                         .n_sequences = 1,
                         .tile_bytes = layout.step_tile_bytes(context - n_rows, n_rows)};
     return {.context_tokens = context,
-            .weight_bytes = PackedWeights::bytes_of(Decoder::tensors_of(spec, file.head)),
+            .weight_bytes = CpuWeights::bytes_of(Decoder::tensors_of(spec, file.head)),
             .kv_bytes_per_token = layout.bytes_per_token(),
             .kv_bytes = kv_bytes_for(layout, context, options.max_step_tokens),
             .scratch_bytes = CpuBackend::scratch_bytes_for(Decoder::step_shape(spec, n_rows), step, n_threads),

@@ -136,12 +136,38 @@ TEST_CASE("a split model's logits are those of the whole") {
     }
 }
 
-TEST_CASE("a mapped file's logits are those of a read one") {
-    for (const auto& model : kModels) {
+TEST_CASE("a mapped file's logits are those of a read one, on any number of threads") {
+    std::vector<std::filesystem::path> models(std::begin(kModels), std::end(kModels));
+    models.push_back(data_dir() / "quant_models/q_Q4_1.gguf");
+    models.push_back(data_dir() / "quant_models/q_Q6_K.gguf");
+    for (const auto& model : models) {
+        CAPTURE(model);
+        for (const int32_t compute : {INLAY_COMPUTE_AUTO, INLAY_COMPUTE_F32}) {
+            inlay_engine_options options = engine_options();
+            options.compute = compute;
+            const std::vector<float> expected = logits_of(open_model(model.string(), options).get());
+            options.flags = INLAY_ENGINE_MAP_FILE;
+            for (const uint32_t n_threads : {1u, 3u}) {
+                options.n_threads = n_threads;
+                CHECK(logits_of(open_model(model.string(), options).get()) == expected);
+            }
+        }
+    }
+}
+
+TEST_CASE("weights of a mapped file take no memory of their own, and stay when the file's name goes") {
+    const std::string bytes = read_file(kModels[2]);
+    const EnginePtr packed = open_model(kModels[2].string());
+    EnginePtr mapped;
+    {
+        const TemporaryDirectory directory;
         inlay_engine_options options = engine_options();
         options.flags = INLAY_ENGINE_MAP_FILE;
-        CHECK(logits_of(open_model(model.string(), options).get()) == logits_of(open_model(model.string()).get()));
+        options.n_threads = 1;
+        mapped = open_model(directory.write("gone.gguf", bytes), options);
+        CHECK(info_of(mapped.get()).weight_bytes < info_of(packed.get()).weight_bytes / 2);
     }
+    CHECK(logits_of(mapped.get()) == logits_of(packed.get()));
 }
 
 TEST_CASE("a model in memory has the same logits, at any address, split or whole") {

@@ -415,6 +415,8 @@ class Measure(WithFolder):
         self.assertEqual(len(inlay_json("bench", TINY, "--gen", 4, "--reloads", 2)["reload_ms_runs"]), 2)
         if os.path.exists("/proc/self/status"):
             self.assertGreater(result["loaded_resident_bytes"], result["weight_bytes"])
+        mapped = inlay_json("bench", TINY, "--gen", 4, "--reps", 1, "--threads", 1, "--map")
+        self.assertLess(mapped["weight_bytes"], result["weight_bytes"])
         self.assertIsNone(inlay_json("bench", TINY, "--prompt", 0, "--gen", 4, "--reps", 1)["prefill_tok_s"])
 
     def test_bench_of_many_sessions(self):

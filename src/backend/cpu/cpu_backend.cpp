@@ -56,11 +56,10 @@ void CpuBackend::reserve_step(const StepSize& size) {
 }
 
 void CpuBackend::embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) {
-    const kernels::PackedMatrix& embedding = weights_.matrix(matrix);
     workers_.run_ranges(tokens.size(), kRowGrain, [&](size_t first, size_t end) {
         for (size_t row = first; row < end; ++row) {
             float* values = out.data + row * out.n_cols;
-            kernels::unpack_row(embedding, static_cast<size_t>(tokens[row]), values);
+            weights_.unpack_row(matrix, static_cast<size_t>(tokens[row]), values);
             if (scale != 1.0f)
                 for (size_t i = 0; i < out.n_cols; ++i) values[i] *= scale;
         }
@@ -74,7 +73,7 @@ void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Acti
 }
 
 CpuRowOperations CpuBackend::all_rows() {
-    return {kernels_, weights_, mode_, &workers_, quantized_};
+    return {kernels_, weights_, mode_, &workers_, 0, quantized_};
 }
 
 void CpuBackend::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
@@ -108,9 +107,11 @@ void CpuBackend::run_row_ranges(size_t n_rows, RowWork work, const void* self) {
         work(self, shared, 0, n_rows);
         return;
     }
-    workers_.run_ranges(n_rows, range, [&](size_t first, size_t end) {
-        CpuRowOperations alone(kernels_, weights_, mode_, nullptr, quantized_ + first * quantized_bytes_of_row_);
-        work(self, alone, first, end - first);
+    workers_.run((n_rows + range - 1) / range, [&](size_t i, unsigned thread) {
+        const size_t first = i * range;
+        CpuRowOperations alone(kernels_, weights_, mode_, nullptr, thread,
+                               quantized_ + first * quantized_bytes_of_row_);
+        work(self, alone, first, std::min(range, n_rows - first));
     });
 }
 

@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_row_operations.h"
-#include "backend/cpu/packed_weights.h"
+#include "backend/cpu/cpu_weights.h"
 #include "backend/cpu/step_tiles.h"
 #include "base/pages.h"
 #include "base/workers.h"
@@ -71,7 +71,7 @@ private:
     Workers& workers_;
     ComputeMode mode_;
     std::shared_ptr<PageProvider> provider_;
-    PackedWeights weights_;
+    CpuWeights weights_;
 
     StepShape shape_{};
     PageRange scratch_;

@@ -35,7 +35,7 @@ void CpuRowOperations::rms_norm(Activation in, size_t n_rows, WeightId weight, f
 }
 
 bool CpuRowOperations::is_quantized_product(WeightId weight) const {
-    return mode_ == ComputeMode::kAuto && is_quantized(weights_.matrix(weight).type);
+    return mode_ == ComputeMode::kAuto && is_quantized(weights_.type(weight));
 }
 
 void CpuRowOperations::quantize(Activation in, size_t n_rows, InputPrecision precision) {
@@ -53,53 +53,62 @@ void CpuRowOperations::quantize(Activation in, size_t n_rows, InputPrecision pre
 }
 
 void CpuRowOperations::multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group,
-                                size_t end_group) {
-    const kernels::PackedMatrix& matrix = weights_.matrix(output.weight);
+                                size_t end_group, unsigned thread) {
+    const bool quantized = is_quantized_product(output.weight);
+    const std::byte* rest = output.precision == InputPrecision::kDouble ? quantized_rest_ : nullptr;
     const float* bias = weights_.vector(output.bias);
-    if (!is_quantized_product(output.weight))
-        kernels_.multiply_float(matrix, in.data, in.n_cols, n_rows, first_group, end_group, bias, output.accumulate,
-                                output.out.data, output.out.n_cols);
-    else
-        kernels_.multiply_quantized(
-            matrix, quantized_, output.precision == InputPrecision::kDouble ? quantized_rest_ : nullptr, n_rows,
-            first_group, end_group, bias, output.accumulate, output.out.data, output.out.n_cols);
+    weights_.for_packed(output.weight, first_group, end_group, thread, [&](const auto& matrix, size_t group) {
+        const size_t first = group * kernels::kGroupRows;
+        const float* own_bias = bias ? bias + first : nullptr;
+        if (quantized)
+            kernels_.multiply_quantized(matrix, quantized_, rest, n_rows, 0, matrix.n_groups(), own_bias,
+                                        output.accumulate, output.out.data + first, output.out.n_cols);
+        else
+            kernels_.multiply_float(matrix, in.data, in.n_cols, n_rows, 0, matrix.n_groups(), own_bias,
+                                    output.accumulate, output.out.data + first, output.out.n_cols);
+    });
 }
 
 // Tiles of at most kTileRows rows and kTileWidth outputs, each then copied to where its rows go.
-void CpuRowOperations::multiply_to_rows(const kernels::PackedMatrix& matrix, Activation in, bool quantized,
-                                        size_t first_group, size_t end_group, std::span<float* const> out) {
-    const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
-    const size_t row_bytes = kernels::quantized_row_bytes(matrix.n_cols);
-    for (size_t row = 0; row < out.size(); row += kTileRows) {
+void CpuRowOperations::multiply_to_rows(WeightId weight, Activation in, size_t first_group, size_t end_group,
+                                        unsigned thread, std::span<float* const> out) {
+    const bool quantized = is_quantized_product(weight);
+    const size_t row_bytes = kernels::quantized_row_bytes(in.n_cols);
+    const auto multiply_tile = [&](const kernels::PackedMatrix& matrix, size_t group, size_t row) {
         const size_t n_rows = std::min(kTileRows, out.size() - row);
-        for (size_t group = first_group; group < end_group; group += kTileGroups) {
-            const size_t n_groups = std::min(kTileGroups, end_group - group);
-            const size_t first = group * kernels::kGroupRows;
-            const size_t n_outputs = std::min(n_groups * kernels::kGroupRows, matrix.n_rows - first);
-            const kernels::PackedMatrix slice{matrix.type, static_cast<uint32_t>(n_outputs), matrix.n_cols,
-                                              matrix.data + group * group_bytes};
-            float tile[kTileRows * kTileWidth];
-            if (quantized)
-                kernels_.multiply_quantized(slice, quantized_ + row * row_bytes, quantized_rest_ + row * row_bytes,
-                                            n_rows, 0, n_groups, nullptr, false, tile, kTileWidth);
-            else
-                kernels_.multiply_float(slice, in.data + row * in.n_cols, in.n_cols, n_rows, 0, n_groups, nullptr,
-                                        false, tile, kTileWidth);
-            for (size_t r = 0; r < n_rows; ++r)
-                std::memcpy(out[row + r] + first, tile + r * kTileWidth, n_outputs * sizeof(float));
-        }
-    }
+        float tile[kTileRows * kTileWidth];
+        if (quantized)
+            kernels_.multiply_quantized(matrix, quantized_ + row * row_bytes, quantized_rest_ + row * row_bytes, n_rows,
+                                        0, matrix.n_groups(), nullptr, false, tile, kTileWidth);
+        else
+            kernels_.multiply_float(matrix, in.data + row * in.n_cols, in.n_cols, n_rows, 0, matrix.n_groups(), nullptr,
+                                    false, tile, kTileWidth);
+        for (size_t r = 0; r < n_rows; ++r)
+            std::memcpy(out[row + r] + group * kernels::kGroupRows, tile + r * kTileWidth,
+                        matrix.n_rows * sizeof(float));
+    };
+    for (size_t group = first_group; group < end_group; group += kTileGroups)
+        weights_.for_packed(weight, group, std::min(end_group, group + kTileGroups), thread,
+                            [&](const auto& matrix, size_t first) {
+                                for (size_t row = 0; row < out.size(); row += kTileRows)
+                                    multiply_tile(matrix, first, row);
+                            });
 }
 
-// Calls work(first group, end group) in tasks of equal size, to within one group.
+// Calls work(first group, end group, thread) in tasks of equal size, to within one group.
 template <typename Work>
 void CpuRowOperations::run_groups(size_t n_groups, size_t n_rows, const Work& work) {
     const size_t per_thread = n_rows < kManyRows ? kTasksPerThread : kTasksPerThreadOfManyRows;
     const size_t n_threads = workers_ ? workers_->n_threads() : 1;
     const size_t n_wanted = n_threads == 1 ? 1 : n_threads * per_thread;
     const size_t n_tasks = std::min({n_groups, n_wanted, Workers::kMaxTasks});
-    run_ranges(n_tasks, 1,
-               [&](size_t task, size_t) { work(n_groups * task / n_tasks, n_groups * (task + 1) / n_tasks); });
+    const auto do_task = [&](size_t task, unsigned thread) {
+        work(n_groups * task / n_tasks, n_groups * (task + 1) / n_tasks, thread);
+    };
+    if (workers_)
+        workers_->run(n_tasks, do_task);
+    else
+        do_task(0, thread_);
 }
 
 void CpuRowOperations::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
@@ -107,20 +116,20 @@ void CpuRowOperations::linear(Activation in, size_t n_rows, std::span<const Line
     bool any_quantized = false;
     InputPrecision precision = InputPrecision::kSingle;
     for (const LinearOutput& output : outputs) {
-        n_groups += weights_.matrix(output.weight).n_groups();
+        n_groups += weights_.n_groups(output.weight);
         any_quantized |= is_quantized_product(output.weight);
         precision = std::max(precision, output.precision);
     }
     if (any_quantized) quantize(in, n_rows, precision);
 
     // Tasks are ranges of all outputs' groups laid end to end; one that spans two outputs does a part of each.
-    run_groups(n_groups, n_rows, [&](size_t first, size_t end) {
+    run_groups(n_groups, n_rows, [&](size_t first, size_t end, unsigned thread) {
         size_t begin_of_output = 0;
         for (const LinearOutput& output : outputs) {
-            const size_t end_of_output = begin_of_output + weights_.matrix(output.weight).n_groups();
+            const size_t end_of_output = begin_of_output + weights_.n_groups(output.weight);
             const size_t from = std::max(first, begin_of_output);
             const size_t to = std::min(end, end_of_output);
-            if (from < to) multiply(in, n_rows, output, from - begin_of_output, to - begin_of_output);
+            if (from < to) multiply(in, n_rows, output, from - begin_of_output, to - begin_of_output, thread);
             begin_of_output = end_of_output;
         }
     });
@@ -141,11 +150,10 @@ void CpuRowOperations::add(Activation in, size_t n_rows, Activation to) {
 }
 
 void CpuRowOperations::output(Activation in, WeightId weight, std::span<float* const> logits) {
-    const kernels::PackedMatrix& matrix = weights_.matrix(weight);
-    const bool quantized = is_quantized_product(weight);
-    if (quantized) quantize(in, logits.size(), InputPrecision::kDouble);
-    run_groups(matrix.n_groups(), logits.size(),
-               [&](size_t first, size_t end) { multiply_to_rows(matrix, in, quantized, first, end, logits); });
+    if (is_quantized_product(weight)) quantize(in, logits.size(), InputPrecision::kDouble);
+    run_groups(weights_.n_groups(weight), logits.size(), [&](size_t first, size_t end, unsigned thread) {
+        multiply_to_rows(weight, in, first, end, thread, logits);
+    });
 }
 
 }  // namespace inlay

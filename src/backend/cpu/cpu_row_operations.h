@@ -6,7 +6,7 @@
 #include <span>
 
 #include "backend/backend.h"
-#include "backend/cpu/packed_weights.h"
+#include "backend/cpu/cpu_weights.h"
 #include "base/workers.h"
 #include "kernels/kernels.h"
 
@@ -16,11 +16,16 @@ enum class ComputeMode : uint8_t { kAuto, kF32 };
 
 class CpuRowOperations final : public RowOperations {
 public:
-    // All outlive the operations. workers: null, the calling thread works alone. quantized: room for the rows of one
-    // input, quantised twice.
-    CpuRowOperations(const kernels::Kernels& kernels, const PackedWeights& weights, ComputeMode mode, Workers* workers,
-                     std::byte* quantized)
-        : kernels_(kernels), weights_(weights), mode_(mode), workers_(workers), quantized_(quantized) {}
+    // All outlive the operations. workers: null, the calling thread works alone, as `thread` of the pool. quantized:
+    // room for the rows of one input, quantised twice.
+    CpuRowOperations(const kernels::Kernels& kernels, const CpuWeights& weights, ComputeMode mode, Workers* workers,
+                     unsigned thread, std::byte* quantized)
+        : kernels_(kernels),
+          weights_(weights),
+          mode_(mode),
+          workers_(workers),
+          thread_(thread),
+          quantized_(quantized) {}
 
     void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) override;
     void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) override;
@@ -35,14 +40,16 @@ private:
     void run_groups(size_t n_groups, size_t n_rows, const Work& work);
     bool is_quantized_product(WeightId weight) const;
     void quantize(Activation in, size_t n_rows, InputPrecision precision);
-    void multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group);
-    void multiply_to_rows(const kernels::PackedMatrix& matrix, Activation in, bool quantized, size_t first_group,
-                          size_t end_group, std::span<float* const> out);
+    void multiply(Activation in, size_t n_rows, const LinearOutput& output, size_t first_group, size_t end_group,
+                  unsigned thread);
+    void multiply_to_rows(WeightId weight, Activation in, size_t first_group, size_t end_group, unsigned thread,
+                          std::span<float* const> out);
 
     const kernels::Kernels& kernels_;
-    const PackedWeights& weights_;
+    const CpuWeights& weights_;
     ComputeMode mode_;
     Workers* workers_;
+    unsigned thread_;
     std::byte* quantized_;                 // rows of the last input
     std::byte* quantized_rest_ = nullptr;  // what those leave of it, right behind them
 };

@@ -89,8 +89,8 @@ void pack(const Groups& groups, size_t first, size_t end, const std::byte* sourc
 class WeightLoader {
 public:
     WeightLoader(const ByteSource& source, std::span<const TensorPlace> places, Workers& workers,
-                 const Backend::Loading& loading)
-        : source_(source), places_(places), workers_(workers), loading_(loading) {}
+                 const Backend::Loading& loading, uint64_t n_bytes_done)
+        : source_(source), places_(places), workers_(workers), loading_(loading), done_(n_bytes_done) {}
 
     void load() {
         report();
@@ -188,14 +188,14 @@ private:
     std::span<const TensorPlace> places_;
     Workers& workers_;
     const Backend::Loading& loading_;
-    std::atomic<uint64_t> done_{0};
+    std::atomic<uint64_t> done_;  // bytes of the file
 };
 
 }  // namespace
 
 void load_tensors(const ByteSource& source, std::span<const TensorPlace> places, Workers& workers,
-                  const Backend::Loading& loading) {
-    WeightLoader(source, places, workers, loading).load();
+                  const Backend::Loading& loading, uint64_t n_bytes_done) {
+    WeightLoader(source, places, workers, loading, n_bytes_done).load();
 }
 
 }  // namespace inlay

@@ -20,9 +20,9 @@ struct TensorPlace {
     std::byte* out;
 };
 
-// `places` lie one after the other, from a large page's begin on where there are such. Throws what reading throws, or
-// `loading` does.
+// `places` lie one after the other, from a large page's begin on where there are such. n_bytes_done: of the file, that
+// count as loaded already. Throws what reading throws, or `loading` does.
 void load_tensors(const ByteSource& source, std::span<const TensorPlace> places, Workers& workers,
-                  const Backend::Loading& loading);
+                  const Backend::Loading& loading, uint64_t n_bytes_done = 0);
 
 }  // namespace inlay
