@@ -3,9 +3,7 @@
 #include <cstring>
 #include <random>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/xxhash.h"
 #include "sanitized.h"
 #include "test_model.h"
 
