@@ -249,7 +249,7 @@ typedef struct inlay_logger {
 /*
  * The weights stay in the file, which is mapped as long as the engine lives, and products use them as they lie there:
  * nothing is copied, opening takes little longer than reading the vocabulary, and processes share the system's file
- * cache. The logits are the same, but tokens take longer: about twice as long one at a time, a few percent in prompts.
+ * cache. The logits are the same, but tokens take longer: one at a time about seven times, in long prompts much less.
  * As with any mapping, the process dies by SIGBUS, at any time, when somebody truncates the file or it can not be read;
  * a file that is written to gives other logits.
  */
@@ -655,7 +655,8 @@ INLAY_API void inlay_session_cancel(const inlay_session* session);
  * predicts what follows tokens[i]); logits_from = n_tokens asks for none. Tokens that wait to be computed, as appended
  * ones and the last that inlay_session_next delivered, are computed in the same step: all together at most
  * max_step_tokens, else INLAY_E_STATE. What was computed before and went to another session is computed again first.
- * Waits for room as long as it takes where the cache's when_full says so. On an error the sequence is as before.
+ * Waits for room as long as it takes where the cache's when_full says so. A prefix that the cache holds is not taken
+ * over. On an error the sequence is as before.
  */
 INLAY_API int32_t inlay_session_forward(inlay_session* session, const int32_t* tokens, size_t n_tokens,
                                         size_t logits_from, inlay_error** error);
