@@ -37,6 +37,7 @@ struct CpuBackend::StoreWork {
 
 void CpuBackend::rope_and_store(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes,
                                 size_t rope_index, uint32_t layer, Activation query, Activation key, Activation value) {
+    const size_t head_dim = key.n_cols / shape_.n_kv_heads;
     size_t n_rows = 0;
     size_t n_blocks = 0;
     for (const SequenceRows& rows : sequences) {
@@ -47,7 +48,6 @@ void CpuBackend::rope_and_store(std::span<const SequenceRows> sequences, std::sp
     }
     const float* angles = angles_;  // of this rope come after those of the ropes before
     for (const RopeSpec& before : ropes.first(rope_index)) angles += n_rows * 2 * before.inverse_frequency.size();
-    const size_t head_dim = key.n_cols / shape_.n_kv_heads;
     const StoreWork work{ropes[rope_index], angles, layer, head_dim, shape_.value_dim, query, key, value};
 
     constexpr size_t kBlockGrain = 2;
