@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "model_path.h"
 #include "saved_bytes.h"
@@ -21,7 +22,7 @@ inline std::string saved(inlay_session* session) {
 }
 
 struct Model {
-    const char* path;
+    std::string_view path;
     int32_t kv_type;
 };
 inline const Model kModels[] = {{"tiny/llama/llama.f16.gguf", INLAY_KV_F16},
