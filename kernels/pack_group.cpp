@@ -1,5 +1,6 @@
 // Packing of GGUF rows into a group; packed_layout.h draws the layouts. A row's part of a tile is read as eight words
 // of four columns, whatever its type; from there on, all types are planes of bits.
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/packed_layout.h"
@@ -125,6 +126,13 @@ PackRows pack_rows_of(TensorType type) {
 void pack_group(TensorType type, const std::byte* rows, size_t n_rows, size_t n_cols, std::byte* group) {
     std::memset(group, 0, packed_group_bytes(type, n_cols));
     if (const PackRows pack_rows = pack_rows_of(type)) pack_rows(rows, n_rows, n_cols, group);
+}
+
+void pack_groups(TensorType type, const std::byte* rows, size_t n_rows, size_t n_cols, std::byte* groups) {
+    const size_t group_bytes = packed_group_bytes(type, n_cols);
+    const size_t row_bytes = row_size(type, n_cols);
+    for (size_t first = 0; first < n_rows; first += kGroupRows, groups += group_bytes)
+        pack_group(type, rows + first * row_bytes, std::min(kGroupRows, n_rows - first), n_cols, groups);
 }
 
 }  // namespace inlay::kernels

@@ -27,6 +27,8 @@ bool can_pack(TensorType type, size_t n_cols);
 size_t packed_group_bytes(TensorType type, size_t n_cols);
 // Packs up to 16 rows as they lie in a GGUF tensor; missing rows are packed as zeros.
 void pack_group(TensorType type, const std::byte* rows, size_t n_rows, size_t n_cols, std::byte* group);
+// The same for any number of rows, group after group.
+void pack_groups(TensorType type, const std::byte* rows, size_t n_rows, size_t n_cols, std::byte* groups);
 // The f32 values of one row, bit-equal to the type's reference dequantisation.
 void unpack_row(const PackedMatrix& matrix, size_t row, float* out);
 

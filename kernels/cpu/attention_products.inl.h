@@ -100,6 +100,24 @@ INLAY_LANES void add_token_where(F32x16 (&sums)[pairs * vectors], const F32x16 (
     }
 }
 
+// The outputs of a tile from one channel on. outputs: [pairs, output_stride]
+template <size_t pairs, size_t vectors>
+INLAY_LANES void load_outputs(F32x16 (&sums)[pairs * vectors], const float* outputs, size_t output_stride) {
+#pragma GCC unroll 12
+    for (size_t p = 0; p < pairs; ++p) {
+#pragma GCC unroll 8
+        for (size_t c = 0; c < vectors; ++c) sums[p * vectors + c] = load(outputs + p * output_stride + 16 * c);
+    }
+}
+template <size_t pairs, size_t vectors>
+INLAY_LANES void store_outputs(const F32x16 (&sums)[pairs * vectors], float* outputs, size_t output_stride) {
+#pragma GCC unroll 12
+    for (size_t p = 0; p < pairs; ++p) {
+#pragma GCC unroll 8
+        for (size_t c = 0; c < vectors; ++c) store(outputs + p * output_stride + 16 * c, sums[p * vectors + c]);
+    }
+}
+
 // The channels from `channel` on, `vectors` times sixteen of them, or `rest` if that is not 0.
 // weights: [n_blocks, pairs, 16 tokens]; rescale: [n_blocks, pairs]; outputs: [pairs, output_stride].
 // A token is a piece of `ahead`; `first_piece` is that of token 0.
@@ -108,12 +126,7 @@ INLAY_LANES void multiply_channels(const BlockView* views, size_t n_blocks, cons
                                    size_t value_dim, size_t channel, size_t rest, const ReadAhead& ahead,
                                    size_t first_piece, float* outputs, size_t output_stride) {
     F32x16 sums[pairs * vectors];
-#pragma GCC unroll 12
-    for (size_t p = 0; p < pairs; ++p) {
-#pragma GCC unroll 8
-        for (size_t c = 0; c < vectors; ++c)
-            sums[p * vectors + c] = load(outputs + p * output_stride + channel + 16 * c);
-    }
+    load_outputs<pairs, vectors>(sums, outputs + channel, output_stride);
     for (size_t b = 0; b < n_blocks; ++b) {
         const BlockView& view = views[b];
         const float* block_weights = weights + b * pairs * kBlockTokens;
@@ -147,12 +160,7 @@ INLAY_LANES void multiply_channels(const BlockView* views, size_t n_blocks, cons
             add_token_where<pairs, vectors>(sums, value, block_weights + t, view.seen, t);
         }
     }
-#pragma GCC unroll 12
-    for (size_t p = 0; p < pairs; ++p) {
-#pragma GCC unroll 8
-        for (size_t c = 0; c < vectors; ++c)
-            store(outputs + p * output_stride + channel + 16 * c, sums[p * vectors + c]);
-    }
+    store_outputs<pairs, vectors>(sums, outputs + channel, output_stride);
 }
 
 // Vectors of channels of one pass through a block, and passes.

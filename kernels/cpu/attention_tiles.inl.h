@@ -10,19 +10,17 @@ using MultiplyQuantizedValues = void (*)(const ClosedBlock*, size_t, const Integ
                                          float*, size_t);
 
 // Scores of batches of 1, 2, 4, 8 blocks, where there are registers for them (null: none).
+template <typename Multiply>
 struct KeyBatches {
-    MultiplyKeys multiply[kKeyBatches];
-};
-struct QuantizedKeyBatches {
-    MultiplyQuantizedKeys multiply[kKeyBatches];
+    Multiply multiply[kKeyBatches];
 };
 
 // By type: f32, f16, bf16; int8, int4.
 struct TileShape {
     size_t pairs;
-    KeyBatches keys[3];
+    KeyBatches<MultiplyKeys> keys[3];
     MultiplyValues values[3];
-    QuantizedKeyBatches quantized_keys[2];
+    KeyBatches<MultiplyQuantizedKeys> quantized_keys[2];
     MultiplyQuantizedValues quantized_values[2];
 };
 
@@ -35,7 +33,7 @@ constexpr MultiplyKeys keys_entry() {
     }
 }
 template <size_t pairs, KvType type>
-constexpr KeyBatches key_batches() {
+constexpr KeyBatches<MultiplyKeys> key_batches() {
     return {{keys_entry<pairs, 1, type>(), keys_entry<pairs, 2, type>(), keys_entry<pairs, 4, type>(),
              keys_entry<pairs, 8, type>()}};
 }
@@ -49,7 +47,7 @@ constexpr MultiplyQuantizedKeys quantized_keys_entry() {
     }
 }
 template <size_t pairs, KvType type>
-constexpr QuantizedKeyBatches quantized_key_batches() {
+constexpr KeyBatches<MultiplyQuantizedKeys> quantized_key_batches() {
     return {{quantized_keys_entry<pairs, 1, type>(), quantized_keys_entry<pairs, 2, type>(),
              quantized_keys_entry<pairs, 4, type>(), quantized_keys_entry<pairs, 8, type>()}};
 }

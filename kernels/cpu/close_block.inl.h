@@ -38,6 +38,15 @@ INLAY_LANES I32x16 int8_codes(F32x16 x, F32x16 inverse_scale) {
     return round_to_int(between(x * inverse_scale, -Q::kLargestCode, Q::kLargestCode));
 }
 
+// Eight codes of four bits: code n of each parity at bits 4 n.. of its half.
+template <typename CodeOf>
+INLAY_LANES I32x16 join_codes(const CodeOf& code_of) {
+    I32x16 all = code_of(0) | shift_left<16>(code_of(1));
+    all = all | shift_left<4>(code_of(2)) | shift_left<20>(code_of(3));
+    all = all | shift_left<8>(code_of(4)) | shift_left<24>(code_of(5));
+    return all | shift_left<12>(code_of(6)) | shift_left<28>(code_of(7));
+}
+
 // The low bytes of two vectors side by side.
 INLAY_LANES void store_byte_pairs(std::byte* p, I32x16 even, I32x16 odd) {
     store_low_halves(p, (even & broadcast(int32_t{255})) | shift_left<8>(odd));

@@ -100,17 +100,13 @@ static void close_int4_keys(const uint16_t* tile, size_t dim, std::byte* codes, 
     __builtin_memcpy(parameters + 4, scale_codes, dim);
     __builtin_memcpy(parameters + 4 + dim, minimum_codes, dim);
 
-    // Code n of each parity goes to bits 4 n.. of its half.
     for (size_t chunk = 0; chunk < dim; chunk += 8) {
-        const auto code_of = [&](size_t d) __attribute__((always_inline)) {
+        const auto code_of = [&](size_t channel) __attribute__((always_inline)) {
+            const size_t d = chunk + channel;
             const F32x16 above = load_f16(tile + d * kBlockTokens) - broadcast(ranges.low[d]);
             return round_to_int(between(above * broadcast(ranges.inverse[d]), 0.0f, Q::kLargestKeyCode));
         };
-        I32x16 all = code_of(chunk) | shift_left<16>(code_of(chunk + 1));
-        all = all | shift_left<4>(code_of(chunk + 2)) | shift_left<20>(code_of(chunk + 3));
-        all = all | shift_left<8>(code_of(chunk + 4)) | shift_left<24>(code_of(chunk + 5));
-        all = all | shift_left<12>(code_of(chunk + 6)) | shift_left<28>(code_of(chunk + 7));
-        store(reinterpret_cast<int32_t*>(codes + chunk * 8), all);
+        store(reinterpret_cast<int32_t*>(codes + chunk * 8), join_codes(code_of));
     }
 }
 

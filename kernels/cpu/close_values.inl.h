@@ -131,11 +131,7 @@ static void close_int4_values(const uint16_t* tile, size_t dim, std::byte* codes
                 const F32x16 y = load(values.token(t) + i) * broadcast(inverse[t]);
                 return nearest_index(select(y == y, y, zero()));
             };
-            I32x16 all = code_of(0) | shift_left<16>(code_of(1));
-            all = all | shift_left<4>(code_of(2)) | shift_left<20>(code_of(3));
-            all = all | shift_left<8>(code_of(4)) | shift_left<24>(code_of(5));
-            all = all | shift_left<12>(code_of(6)) | shift_left<28>(code_of(7));
-            all = select(exists, all, broadcast(int32_t{0}));
+            const I32x16 all = select(exists, join_codes(code_of), broadcast(int32_t{0}));
             store(reinterpret_cast<int32_t*>(codes + i * 8 + half * 64), all);
         }
     }

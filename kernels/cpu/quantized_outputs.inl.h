@@ -42,12 +42,7 @@ INLAY_LANES void multiply_quantized_channels(const ClosedBlock* values, size_t n
                                              size_t first_piece, float* outputs, size_t output_stride) {
     const Levels levels = load_levels(kValueLevels);
     F32x16 totals[pairs * vectors];
-#pragma GCC unroll 12
-    for (size_t p = 0; p < pairs; ++p) {
-#pragma GCC unroll 4
-        for (size_t c = 0; c < vectors; ++c)
-            totals[p * vectors + c] = load(outputs + p * output_stride + channel + 16 * c);
-    }
+    load_outputs<pairs, vectors>(totals, outputs + channel, output_stride);
     for (size_t b = 0; b < n_blocks; ++b) {
         const int16_t* integers = weights.integers + b * pairs * kBlockTokens;
         I32x16 sums[pairs * vectors];
@@ -75,12 +70,7 @@ INLAY_LANES void multiply_quantized_channels(const ClosedBlock* values, size_t n
             }
         }
     }
-#pragma GCC unroll 12
-    for (size_t p = 0; p < pairs; ++p) {
-#pragma GCC unroll 4
-        for (size_t c = 0; c < vectors; ++c)
-            store(outputs + p * output_stride + channel + 16 * c, totals[p * vectors + c]);
-    }
+    store_outputs<pairs, vectors>(totals, outputs + channel, output_stride);
 }
 
 INLAY_LANES constexpr size_t quantized_value_vectors(size_t pairs) {

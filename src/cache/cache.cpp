@@ -57,8 +57,7 @@ size_t Cache::adopt_prefix(Sequence& sequence) {
     size_t length = old_length;
     NodePlace node = sequence.last_node_;
     for (; length < longest; ++length) {
-        const NodePlace child =
-            index_.find(node, sequence.extra_key_, tokens.subspan(length * kBlockTokens).first<kBlockTokens>());
+        const NodePlace child = index_.find(node, sequence.extra_key_, tokens_of_block(tokens, length));
         if (child == kNoNode) break;
         node = child;
     }
@@ -94,10 +93,7 @@ bool Cache::brings_next_block(const Sequence& computing, size_t n_tokens, const 
         return false;
     const size_t end = (index + 1) * kBlockTokens;
     if (computing.n_computed_ + n_tokens < end || waiting.tokens_.size() <= end) return false;
-    const auto block_of = [&](const Sequence& sequence) {
-        return std::span(sequence.tokens_).subspan(end - kBlockTokens, kBlockTokens);
-    };
-    return std::ranges::equal(block_of(waiting), block_of(computing));
+    return std::ranges::equal(tokens_of_block(waiting.tokens_, index), tokens_of_block(computing.tokens_, index));
 }
 
 void Cache::commit(Sequence& sequence, size_t n_tokens) {
@@ -175,8 +171,7 @@ CacheStats Cache::stats() const {
 }
 
 void Cache::index_block(Sequence& sequence, size_t index) noexcept {
-    const std::span<const int32_t> all = sequence.tokens_;
-    const BlockTokens tokens = all.subspan(index * kBlockTokens).first<kBlockTokens>();
+    const BlockTokens tokens = tokens_of_block(sequence.tokens_, index);
     NodePlace node = index_.find(sequence.last_node_, sequence.extra_key_, tokens);
     if (node == kNoNode) node = index_.insert(sequence.last_node_, sequence.extra_key_, tokens);
     for (size_t group = 0; group < n_groups(); ++group) {

@@ -68,12 +68,10 @@ void Cache::check_sequence(const Sequence& sequence) const {
         require(table.first() == size || table.block(table.first()) != kNoBlock, "a first block that is none");
     }
 
-    const std::span<const int32_t> tokens = sequence.tokens_;
     NodePlace node = sequence.last_node_;
     for (size_t i = path_length(sequence); i-- > 0; node = index_.parent(node)) {
         require(node != kNoNode, "a path that is too short");
-        require(index_.matches(node, index_.parent(node), sequence.extra_key_,
-                               tokens.subspan(i * kBlockTokens).first<kBlockTokens>()),
+        require(index_.matches(node, index_.parent(node), sequence.extra_key_, tokens_of_block(sequence.tokens_, i)),
                 "the path of other tokens");
         for (size_t group = 0; group < n_groups(); ++group) {
             const BlockId own = sequence.tables_[group].block(i);

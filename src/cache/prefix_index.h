@@ -22,6 +22,9 @@ using NodePlace = uint32_t;
 inline constexpr NodePlace kNoNode = UINT32_MAX;
 
 using BlockTokens = std::span<const int32_t, kBlockTokens>;
+inline BlockTokens tokens_of_block(std::span<const int32_t> tokens, size_t block) {
+    return tokens.subspan(block * kBlockTokens).first<kBlockTokens>();
+}
 using PrefixHash = uint64_t (*)(uint64_t parent_id, uint64_t extra_key, BlockTokens tokens);
 
 uint64_t hash_prefix(uint64_t parent_id, uint64_t extra_key, BlockTokens tokens);

@@ -9,10 +9,6 @@
 namespace inlay {
 namespace {
 
-BlockTokens block_tokens(std::span<const int32_t> tokens, size_t index) {
-    return tokens.subspan(index * kBlockTokens).first<kBlockTokens>();
-}
-
 template <typename T>
 size_t n_different(std::vector<T>& values) {
     std::sort(values.begin(), values.end());
@@ -30,7 +26,7 @@ BlockNeed Cache::need_of(std::span<const RestoredPrefix> prefixes) const {
         NodePlace node = kNoNode;
         bool is_on_path = true;
         for (size_t i = 0; i < n_blocks; ++i) {
-            if (is_on_path) node = index_.find(node, prefix.sequence.extra_key_, block_tokens(prefix.tokens, i));
+            if (is_on_path) node = index_.find(node, prefix.sequence.extra_key_, tokens_of_block(prefix.tokens, i));
             is_on_path = is_on_path && node != kNoNode;
             for (size_t group = 0; group < n_groups(); ++group) {
                 const std::byte* page = prefix.pages[group * n_blocks + i];
@@ -81,7 +77,7 @@ void Cache::hold_indexed(const RestoredPrefix& prefix) noexcept {
     for (BlockTable& table : prefix.sequence.tables_) table.extend(n_blocks);
     NodePlace node = kNoNode;
     for (size_t i = 0; i < n_blocks; ++i) {
-        node = index_.find(node, prefix.sequence.extra_key_, block_tokens(prefix.tokens, i));
+        node = index_.find(node, prefix.sequence.extra_key_, tokens_of_block(prefix.tokens, i));
         if (node == kNoNode) return;
         for (size_t group = 0; group < n_groups(); ++group) {
             const BlockId block = index_.block(node, group);
@@ -97,7 +93,7 @@ void Cache::restore_prefix(const RestoredPrefix& prefix) noexcept {
     const size_t n_blocks = prefix.tokens.size() / kBlockTokens;
     NodePlace node = kNoNode;
     for (size_t i = 0; i < n_blocks; ++i) {
-        const BlockTokens tokens = block_tokens(prefix.tokens, i);
+        const BlockTokens tokens = tokens_of_block(prefix.tokens, i);
         const NodePlace parent = node;
         node = index_.find(parent, sequence.extra_key_, tokens);
         if (node == kNoNode) node = index_.insert(parent, sequence.extra_key_, tokens);

@@ -62,13 +62,24 @@ struct HeldBlock {
     size_t block = 0;
 };
 
+// A section of values of one kind, as many as it has.
+template <typename T>
+std::vector<T> read_list(SaveSource& source, uint32_t kind, const char* name) {
+    SectionReader section(source, kind, name);
+    const uint64_t n_values = section.n_bytes() / sizeof(T);
+    section.require_bytes(n_values * sizeof(T));
+    std::vector<T> values;
+    section.read_values(values, n_values);
+    section.end();
+    return values;
+}
+
 std::vector<uint64_t> path_of(const Sequence& pin, SavedTree& tree) {
     std::vector<uint64_t> path;
     SavedNode node;
     node.extra_key = pin.extra_key();
     for (size_t i = 0; i < pin.n_computed() / kBlockTokens; ++i) {
-        const std::span<const int32_t> tokens = pin.tokens().subspan(i * kBlockTokens, kBlockTokens);
-        std::copy(tokens.begin(), tokens.end(), node.tokens.begin());
+        std::ranges::copy(tokens_of_block(pin.tokens(), i), node.tokens.begin());
         node.parent = tree.add(node);
         path.push_back(node.parent);
     }
@@ -76,14 +87,8 @@ std::vector<uint64_t> path_of(const Sequence& pin, SavedTree& tree) {
 }
 
 SavedTree read_nodes(SaveSource& source, uint32_t n_vocabulary) {
-    SectionReader section(source, kNodesSection, "nodes");
-    const uint64_t n_nodes = section.n_bytes() / sizeof(SavedNode);
-    section.require_bytes(n_nodes * sizeof(SavedNode));
-    std::vector<SavedNode> nodes;
-    section.read_values(nodes, n_nodes);
-    section.end();
     SavedTree tree;
-    for (const SavedNode& node : nodes) {
+    for (const SavedNode& node : read_list<SavedNode>(source, kNodesSection, "nodes")) {
         const size_t n_before = tree.size();
         if (node.parent > n_before || (node.parent != 0 && tree.node(node.parent).extra_key != node.extra_key))
             throw_damaged("node " + std::to_string(n_before + 1) + " has a parent that it can not have");
@@ -96,16 +101,9 @@ SavedTree read_nodes(SaveSource& source, uint32_t n_vocabulary) {
 
 // The path of each pin, from the root.
 std::vector<std::vector<uint64_t>> read_pins(SaveSource& source, const SavedTree& tree) {
-    SectionReader section(source, kPinsSection, "pins");
-    const uint64_t n_pins = section.n_bytes() / sizeof(uint64_t);
-    section.require_bytes(n_pins * sizeof(uint64_t));
-    std::vector<uint64_t> pins;
-    section.read_values(pins, n_pins);
-    section.end();
-
     std::vector<std::vector<uint64_t>> paths;
     std::vector<bool> is_held(tree.size());
-    for (const uint64_t pin : pins) {
+    for (const uint64_t pin : read_list<uint64_t>(source, kPinsSection, "pins")) {
         if (pin == 0 || pin > tree.size())
             throw_damaged("a pin of node " + std::to_string(pin) + ", which is not there");
         std::vector<uint64_t>& path = paths.emplace_back();

@@ -70,6 +70,23 @@ std::vector<float> finish(const Kernels& kernels, const Sequence& sequence, cons
     return out;
 }
 
+// Of what the reference computes from softmax attention in double.
+double worst_error(const Sequence& sequence) {
+    const Shape& shape = sequence.shape();
+    const std::vector<float> output =
+        finish(reference(), sequence, attend_in_chunks(reference(), sequence, shape.n_rows));
+    double worst = 0.0;
+    for (size_t row = 0; row < shape.n_rows; ++row) {
+        for (size_t head = 0; head < shape.n_heads; ++head) {
+            const std::vector<double> truth = sequence.naive(row, head);
+            const float* actual = &output[(row * shape.n_heads + head) * shape.value_dim];
+            for (size_t i = 0; i < shape.value_dim; ++i)
+                worst = std::max(worst, std::fabs(truth[i] - static_cast<double>(actual[i])));
+        }
+    }
+    return worst;
+}
+
 void check_all_ways(const Shape& shape, std::mt19937& generator) {
     INFO(describe(shape));
     const Sequence sequence(shape, generator);
@@ -107,20 +124,7 @@ TEST_CASE("the definition of attention is softmax attention") {
         for (uint32_t position : {0u, 3u, 511u, 530u, 1100u}) {
             const Shape shape = {64, 48, 2, window, position, 3, KvType::kF32, KvType::kF32};
             INFO(describe(shape));
-            const Sequence sequence(shape, generator);
-            const std::vector<float> output =
-                finish(reference(), sequence, attend_in_chunks(reference(), sequence, shape.n_rows));
-            double worst = 0.0;
-            for (size_t row = 0; row < shape.n_rows; ++row) {
-                for (size_t head = 0; head < shape.n_heads; ++head) {
-                    const std::vector<double> truth = sequence.naive(row, head);
-                    const float* actual = &output[(row * shape.n_heads + head) * shape.value_dim];
-                    for (size_t i = 0; i < shape.value_dim; ++i) {
-                        worst = std::max(worst, std::fabs(truth[i] - static_cast<double>(actual[i])));
-                    }
-                }
-            }
-            CHECK(worst < 4e-6);
+            CHECK(worst_error(Sequence(shape, generator)) < 4e-6);
         }
     }
 }
@@ -134,19 +138,7 @@ TEST_CASE("the definition of attention with quantised keys and values is softmax
                 const Shape shape = {96, 40, 2, 600, 1021, 7, key_type, value_type, exact_first};
                 if (!shape.quantized()) continue;
                 INFO(describe(shape));
-                const Sequence sequence(shape, generator);
-                const std::vector<float> output =
-                    finish(reference(), sequence, attend_in_chunks(reference(), sequence, shape.n_rows));
-                double worst = 0.0;
-                for (size_t row = 0; row < shape.n_rows; ++row) {
-                    for (size_t head = 0; head < shape.n_heads; ++head) {
-                        const std::vector<double> truth = sequence.naive(row, head);
-                        const float* actual = &output[(row * shape.n_heads + head) * shape.value_dim];
-                        for (size_t i = 0; i < shape.value_dim; ++i)
-                            worst = std::max(worst, std::fabs(truth[i] - static_cast<double>(actual[i])));
-                    }
-                }
-                CHECK(worst < 0.03);
+                CHECK(worst_error(Sequence(shape, generator)) < 0.03);
             }
         }
     }

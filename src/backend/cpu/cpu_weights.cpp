@@ -43,11 +43,8 @@ uint32_t checked_u32(uint64_t value, const TensorInfo& tensor) {
 }  // namespace
 
 uint64_t CpuWeights::bytes_of(const TensorInfo& tensor) {
-    if (is_vector(tensor)) {
-        if (!kernels::can_pack(tensor.type, tensor.dims[0])) no_kernel(tensor);
-        return round_up(tensor.dims[0] * sizeof(float), kAlignment);
-    }
     if (!kernels::can_pack(tensor.type, tensor.dims[0])) no_kernel(tensor);
+    if (is_vector(tensor)) return round_up(tensor.dims[0] * sizeof(float), kAlignment);
     const uint64_t n_groups = (tensor.dims[1] + kernels::kGroupRows - 1) / kernels::kGroupRows;
     return round_up(n_groups * kernels::packed_group_bytes(tensor.type, tensor.dims[0]), kAlignment);
 }
@@ -105,11 +102,16 @@ void CpuWeights::unpack_row(WeightId id, size_t row, float* out) const {
         kernels::unpack_row(matrix, row, out);
 }
 
-kernels::PackedMatrix CpuWeights::part_of(const kernels::PackedMatrix& matrix, size_t first_group, size_t end_group) {
+kernels::PackedMatrix CpuWeights::part_of(const kernels::PackedMatrix& matrix, size_t first_group, size_t end_group,
+                                          const std::byte* data) {
     const size_t first_row = first_group * kernels::kGroupRows;
     const size_t n_rows = std::min<size_t>(matrix.n_rows - first_row, (end_group - first_group) * kernels::kGroupRows);
-    return {matrix.type, static_cast<uint32_t>(n_rows), matrix.n_cols,
-            matrix.data + first_group * group_bytes_of(matrix)};
+    return {matrix.type, static_cast<uint32_t>(n_rows), matrix.n_cols, data};
+}
+
+kernels::PackedMatrix CpuWeights::packed_part(const kernels::PackedMatrix& matrix, size_t first_group,
+                                              size_t end_group) {
+    return part_of(matrix, first_group, end_group, matrix.data + first_group * group_bytes_of(matrix));
 }
 
 size_t CpuWeights::groups_in_room(const kernels::PackedMatrix& matrix) {
@@ -118,17 +120,11 @@ size_t CpuWeights::groups_in_room(const kernels::PackedMatrix& matrix) {
 
 kernels::PackedMatrix CpuWeights::pack_part(const Weight& weight, size_t first_group, size_t end_group,
                                             unsigned thread) const {
-    const kernels::PackedMatrix& matrix = weight.matrix;
-    const size_t row_bytes = row_size(matrix.type, matrix.n_cols);
     std::byte* const room = rooms_ + thread * room_bytes_;
-    std::byte* out = room;
-    for (size_t group = first_group; group < end_group; ++group, out += group_bytes_of(matrix)) {
-        const size_t row = group * kernels::kGroupRows;
-        kernels::pack_group(matrix.type, weight.rows + row * row_bytes,
-                            std::min<size_t>(kernels::kGroupRows, matrix.n_rows - row), matrix.n_cols, out);
-    }
-    kernels::PackedMatrix part = part_of(matrix, first_group, end_group);
-    part.data = room;
+    const kernels::PackedMatrix part = part_of(weight.matrix, first_group, end_group, room);
+    const size_t row_bytes = row_size(part.type, part.n_cols);
+    kernels::pack_groups(part.type, weight.rows + first_group * kernels::kGroupRows * row_bytes, part.n_rows,
+                         part.n_cols, room);
     return part;
 }
 

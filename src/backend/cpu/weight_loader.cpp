@@ -78,12 +78,8 @@ void pack(const Groups& groups, size_t first, size_t end, const std::byte* sourc
         dequantize(tensor.type, source, tensor.dims[0], reinterpret_cast<float*>(out));
         return;
     }
-    for (size_t group = first; group < end; ++group) {
-        const size_t n_rows = std::min<size_t>(kernels::kGroupRows, tensor.dims[1] - group * kernels::kGroupRows);
-        kernels::pack_group(tensor.type, source, n_rows, tensor.dims[0], out);
-        source += groups.source_bytes;
-        out += groups.group_bytes;
-    }
+    const size_t end_row = std::min<size_t>(tensor.dims[1], end * kernels::kGroupRows);
+    kernels::pack_groups(tensor.type, source, end_row - first * kernels::kGroupRows, tensor.dims[0], out);
 }
 
 class WeightLoader {
