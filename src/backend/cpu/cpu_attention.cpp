@@ -181,19 +181,18 @@ void CpuBackend::attention_by_splits(const AttentionWork& work, size_t n_rows) {
     };
     // The row of the step, of its sequence, and the splits it sees.
     struct Row {
-        const SequenceRows* rows;
+        const SequenceRows& rows;
         size_t row;
         size_t first_split;
         size_t end_split;
     };
     const auto find_row = [&](size_t step_row) {
-        for (const SequenceRows& rows : work.sequences)
-            if (step_row >= rows.first_row && step_row < rows.first_row + rows.n_rows) {
-                const size_t row = step_row - rows.first_row;
-                const size_t position = rows.first_position + row;
-                return Row{&rows, row, work.first_seen(position) / kSplitPositions, splits_of(position + 1)};
-            }
-        return Row{nullptr, 0, 0, 0};
+        size_t sequence = 0;
+        while (step_row >= work.sequences[sequence].first_row + work.sequences[sequence].n_rows) ++sequence;
+        const SequenceRows& rows = work.sequences[sequence];
+        const size_t row = step_row - rows.first_row;
+        const size_t position = rows.first_position + row;
+        return Row{rows, row, work.first_seen(position) / kSplitPositions, splits_of(position + 1)};
     };
     workers_.run(n_rows * n_kv_heads * work.max_splits, [&](size_t task, unsigned) {
         const size_t split = task % work.max_splits;
@@ -201,7 +200,7 @@ void CpuBackend::attention_by_splits(const AttentionWork& work, size_t n_rows) {
         const size_t step_row = task / work.max_splits / n_kv_heads;
         const Row row = find_row(step_row);
         if (split < row.first_split || split >= row.end_split) return;
-        kernels_.attend(work.task(*row.rows, row.row, row.row + 1, kv_head), split, split + 1, true,
+        kernels_.attend(work.task(row.rows, row.row, row.row + 1, kv_head), split, split + 1, true,
                         states_of(step_row, kv_head, split));
     });
     workers_.run_ranges(n_rows * n_kv_heads, 4, [&](size_t first, size_t end) {
@@ -212,7 +211,7 @@ void CpuBackend::attention_by_splits(const AttentionWork& work, size_t n_rows) {
             float* states = states_of(step_row, kv_head, row.first_split);
             for (size_t split = row.first_split + 1; split < row.end_split; ++split)
                 kernels_.merge_attention(states, states_of(step_row, kv_head, split), work.group_heads, work.value_dim);
-            finish_rows(work, states, *row.rows, step_row, step_row + 1, kv_head);
+            finish_rows(work, states, row.rows, step_row, step_row + 1, kv_head);
         }
     });
 }
