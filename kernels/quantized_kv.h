@@ -30,6 +30,7 @@ struct QuantizedKv {
 // shared by objects for different processors.
 constexpr int8_t kValueLevels[16] = {-127, -96, -75, -58, -44, -31, -18, -6, 6, 18, 31, 44, 58, 75, 96, 127};
 constexpr float kValueThresholds[7] = {12.0f, 24.5f, 37.5f, 51.0f, 66.5f, 85.5f, 111.5f};
-constexpr float kRangeFactors[4] = {1.05f / 127, 0.93f / 127, 0.83f / 127, 0.73f / 127};
+constexpr float kRangeFactors[8] = {1.08f / 127, 1.02f / 127, 0.96f / 127, 0.90f / 127,
+                                    0.84f / 127, 0.78f / 127, 0.72f / 127, 0.66f / 127};
 
 }  // namespace inlay::kernels

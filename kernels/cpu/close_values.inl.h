@@ -59,14 +59,15 @@ INLAY_LANES I32x16 nearest_index(F32x16 y) {
 }
 
 constexpr size_t kFactors = sizeof kRangeFactors / sizeof *kRangeFactors;
-static_assert(kFactors == 4);  // one call of fold_four
+static_assert(kFactors % 4 == 0);  // calls of fold_four
 
-// Squared errors of one token with each of four scales.
+// Squared errors of one token with each of the scales.
 static void squared_errors(const float* x, size_t dim, const float* scales, const float* inverses, float* errors) {
-    F32x16 sums[kFactors] = {zero(), zero(), zero(), zero()};
+    F32x16 sums[kFactors];
+    for (size_t f = 0; f < kFactors; ++f) sums[f] = zero();
     for (size_t i = 0; i < dim; i += 16) {
         const F32x16 value = load(x + i);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (size_t f = 0; f < kFactors; ++f) {
             const F32x16 level = nearest_level(value * broadcast(inverses[f]));
             F32x16 error = fma(negate(level), broadcast(scales[f]), value);
@@ -76,7 +77,8 @@ static void squared_errors(const float* x, size_t dim, const float* scales, cons
     }
     alignas(64) float rows[kFactors * 16];
     for (size_t f = 0; f < kFactors; ++f) store(rows + f * 16, sums[f]);
-    fold_four(rows, errors, [](F32x16 a, F32x16 b) { return a + b; });
+    for (size_t f = 0; f < kFactors; f += 4)
+        fold_four(rows + f * 16, errors + f, [](F32x16 a, F32x16 b) { return a + b; });
 }
 
 // Stores the scales of the tokens and returns their inverses.

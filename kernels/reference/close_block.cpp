@@ -68,24 +68,85 @@ void close_int8_values(const std::byte* tile, size_t dim, std::byte* codes, std:
 }
 
 // --- int4 keys: a scale and a minimum for each channel, both integers in units of one scale ---
-struct Range {
-    float low, high;
+struct Units {
+    float scale;    // of scale codes
+    float minimum;  // of minimum codes
 };
 
+// Sixteen keys of a channel as 4-bit codes.
+struct ChannelCodes {
+    float minimum_code;
+    float scale_code;
+    int32_t codes[kBlockTokens];
+    float error;  // squared, summed
+};
+
+float scale_code_of(float steps) {
+    return static_cast<float>(round_between(steps, 1.0f, Q::kLargestScaleCode));
+}
+
+ChannelCodes code_channel(const float* keys, float minimum_code, float scale_code, Units units) {
+    ChannelCodes channel = {minimum_code, scale_code, {}, 0.0f};
+    const float minimum = minimum_code * units.minimum;
+    const float step = scale_code * units.scale;
+    VirtualLanes errors{};
+    for (size_t t = 0; t < kBlockTokens; ++t) {
+        const float above = keys[t] - minimum;
+        channel.codes[t] = round_between(above * (1.0f / step), 0.0f, Q::kLargestKeyCode);
+        const float error = std::fma(-static_cast<float>(channel.codes[t]), step, above);
+        errors[t] = error * error;
+    }
+    channel.error = fold_sum(errors);
+    return channel;
+}
+
+// The line through the keys over their codes that has the least squared error, coded.
+ChannelCodes refit(const float* keys, const ChannelCodes& channel, Units units) {
+    constexpr float kTokens = static_cast<float>(kBlockTokens);
+    const float minimum = channel.minimum_code * units.minimum;
+    VirtualLanes codes{}, squares{}, above{}, products{};
+    for (size_t t = 0; t < kBlockTokens; ++t) {
+        codes[t] = static_cast<float>(channel.codes[t]);
+        squares[t] = codes[t] * codes[t];
+        above[t] = keys[t] - minimum;
+        products[t] = codes[t] * above[t];
+    }
+    const float code_sum = fold_sum(codes);
+    const float square_sum = fold_sum(squares);
+    const float above_sum = fold_sum(above);
+    const float product_sum = fold_sum(products);
+    const float spread = kTokens * square_sum - code_sum * code_sum;  // exact
+    if (spread == 0.0f) return channel;                               // all codes are the same
+    const float slope = (kTokens * product_sum - code_sum * above_sum) / spread;
+    const float shift = (above_sum - slope * code_sum) / kTokens;
+    const float minimum_code =
+        static_cast<float>(round_between((minimum + shift) / units.minimum, -Q::kLargestCode, Q::kLargestCode));
+    // The step that is best with this minimum.
+    const float lowered = (channel.minimum_code - minimum_code) * units.minimum;
+    const float steps = std::fma(lowered, code_sum, product_sum) / (square_sum * units.scale);
+    return code_channel(keys, minimum_code, scale_code_of(steps), units);
+}
+
 void close_int4_keys(const std::byte* tile, size_t dim, std::byte* codes, std::byte* parameters) {
-    const auto key = [&](size_t d, size_t t) { return load_element(KvType::kF16, tile, d * kBlockTokens + t); };
-    std::vector<Range> ranges(dim);
+    struct Channel {
+        float keys[kBlockTokens];
+        float low, high;
+    };
+    std::vector<Channel> channels(dim);
     int32_t largest = 0;
     float largest_range = 0.0f;
     float largest_low = 0.0f;
     for (size_t d = 0; d < dim; ++d) {
-        ranges[d] = {key(d, 0), key(d, 0)};
+        Channel& channel = channels[d];
         for (size_t t = 0; t < kBlockTokens; ++t) {
-            ranges[d] = {smaller(ranges[d].low, key(d, t)), larger(ranges[d].high, key(d, t))};
-            largest = std::max(largest, magnitude_bits(key(d, t)));
+            const float key = load_element(KvType::kF16, tile, d * kBlockTokens + t);
+            channel.keys[t] = key;
+            channel.low = t == 0 ? key : smaller(channel.low, key);
+            channel.high = t == 0 ? key : larger(channel.high, key);
+            largest = std::max(largest, magnitude_bits(key));
         }
-        largest_range = larger(largest_range, ranges[d].high - ranges[d].low);
-        largest_low = larger(largest_low, std::fabs(ranges[d].low));
+        largest_range = larger(largest_range, channel.high - channel.low);
+        largest_low = larger(largest_low, std::fabs(channel.low));
     }
     if (largest == 0 || largest >= Q::kInfinityBits) {  // zeros, or not a number in every place
         store_u16(parameters, 0, largest == 0 ? 0 : 0x7e00);
@@ -95,20 +156,19 @@ void close_int4_keys(const std::byte* tile, size_t dim, std::byte* codes, std::b
         store_scale(larger(largest_range * Q::kScaleOfRange, largest_low * Q::kScaleOfMinimum), parameters, 0);
     const float unit_code =
         larger(1.0f, smaller(std::ceil(largest_low / (Q::kLargestCode * scale)), Q::kLargestMinimumUnit));
-    const float unit = unit_code * scale;
+    const Units units = {scale, unit_code * scale};
     store_u16(parameters, 1, static_cast<uint16_t>(unit_code));
     for (size_t d = 0; d < dim; ++d) {
-        const float minimum_code = larger(smaller(std::floor(ranges[d].low / unit), Q::kLargestCode), -Q::kLargestCode);
-        const float minimum = minimum_code * unit;
-        const int32_t scale_code =
-            round_between((ranges[d].high - minimum) / (Q::kLargestKeyCode * scale), 1.0f, Q::kLargestScaleCode);
-        parameters[4 + d] = static_cast<std::byte>(scale_code);
-        parameters[4 + dim + d] = static_cast<std::byte>(static_cast<int32_t>(minimum_code));
-        const float inverse = 1.0f / (static_cast<float>(scale_code) * scale);
-        for (size_t t = 0; t < kBlockTokens; ++t) {
-            const int32_t code = round_between((key(d, t) - minimum) * inverse, 0.0f, Q::kLargestKeyCode);
-            set_nibble(codes, int4_key_place(d, t), code);
-        }
+        const Channel& channel = channels[d];
+        const float minimum_code =
+            larger(smaller(std::floor(channel.low / units.minimum), Q::kLargestCode), -Q::kLargestCode);
+        const float steps = (channel.high - minimum_code * units.minimum) / (Q::kLargestKeyCode * scale);
+        const ChannelCodes first = code_channel(channel.keys, minimum_code, scale_code_of(steps), units);
+        const ChannelCodes second = refit(channel.keys, first, units);
+        const ChannelCodes& best = second.error < first.error ? second : first;
+        parameters[4 + d] = static_cast<std::byte>(static_cast<int32_t>(best.scale_code));
+        parameters[4 + dim + d] = static_cast<std::byte>(static_cast<int32_t>(best.minimum_code));
+        for (size_t t = 0; t < kBlockTokens; ++t) set_nibble(codes, int4_key_place(d, t), best.codes[t]);
     }
 }
 

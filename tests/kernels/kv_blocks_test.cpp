@@ -204,7 +204,7 @@ TEST_CASE("4-bit keys are within a step of their channel's range") {
             }
         }
         CHECK(squared_error(
-                  decoded, [&](size_t d, size_t t) { return static_cast<double>(x[d][t]); }, dim) < 0.004);
+                  decoded, [&](size_t d, size_t t) { return static_cast<double>(x[d][t]); }, dim) < 0.0024);
     }
 }
 
