@@ -4,12 +4,13 @@
 #include <string>
 
 #include "inlay/inlay.hpp"
+#include "output_file.h"
 
 namespace cli {
 
-// The file is there when it is whole; an error leaves what was there before.
-void save_session(inlay::Session& session, const std::string& path);
-// Into an empty session; "-" is stdin.
+// Finishes the file.
+void save_session(inlay::Session& session, OutputFile& file);
+// Into an empty session; "-" is stdin. What goes on behind the session is INLAY_E_FORMAT.
 inlay::LoadResult load_session(inlay::Session& session, const std::string& path);
 
 }  // namespace cli

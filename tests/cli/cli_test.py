@@ -185,13 +185,17 @@ class Run(WithFolder):
         inlay_json("run", TINY, "--ids", "1 2 3", "-n", 2, "--save", path)
         saved = read_bytes(path)
         cut = self.write("cut", saved[:-1])
+        longer = self.write("longer", saved + b"x")
         for arguments, name in ((["--load", cut], "INLAY_E_FORMAT"), (["--load", path, "--kv", "f32"], "INLAY_E_MISMATCH"),
                                 (["--load", os.path.join(self.folder, "none")], "INLAY_E_IO"),
                                 (["--ids", "1", "--save", os.path.join(self.folder, "no", "such")], "INLAY_E_IO"),
-                                (["--load", cut, "--save", path], "INLAY_E_FORMAT")):
+                                (["--load", cut, "--save", path], "INLAY_E_FORMAT"),
+                                (["--load", longer, "--save", path], "INLAY_E_FORMAT")):
             self.assertEqual(inlay_json("run", TINY, *arguments, status=1)["error"]["name"], name)
         self.assertEqual(read_bytes(path), saved)
-        self.assertEqual(sorted(os.listdir(self.folder)), ["cut", "session"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["cut", "longer", "session"])
+        nowhere = os.path.join(self.folder, "no", "such")  # said before any text
+        self.assertEqual(inlay("run", TINY, "--ids", "1 2", "-n", 5, "--save", nowhere, status=1), b"")
         for arguments in ([], ["--ids", "1", "--save", "-"], ["--ids", "1", "--save", TINY]):
             inlay_json("run", TINY, *arguments, status=2)
         for prompt in (["-f", "-"], ["--ids", "@-"]):
