@@ -310,9 +310,17 @@ uint64_t bytes_for_a_tenth(const TestModel& alone, const std::vector<std::vector
     return std::max(layout.blocks_for(n_tokens / 10, 64), layout.blocks_for(1500, 64)) * layout.page_bytes;
 }
 
-void play_round(const std::filesystem::path& path, WhenFull when_full, uint64_t seed) {
+struct Case {
+    const char* model;
+    WhenFull when_full;
+    KvType kv_type = KvType::kF32;
+};
+
+void play_round(const Case& which, uint64_t seed) {
     Random random(seed);
+    const std::filesystem::path path = data_dir() / "tiny" / which.model;
     ModelOptions options;
+    options.kv_type = which.kv_type;
     options.max_step_tokens = 64;
     const TestModel alone(path, options);
     std::vector<Plan> plans;
@@ -323,7 +331,7 @@ void play_round(const std::filesystem::path& path, WhenFull when_full, uint64_t 
     }
 
     options.no_reuse = false;
-    options.when_full = when_full;
+    options.when_full = which.when_full;
     options.cache_bytes = bytes_for_a_tenth(alone, expected, plans);
     const TestModel model(path, options);
     Round round{model, plans, expected};
@@ -352,25 +360,23 @@ void play_round(const std::filesystem::path& path, WhenFull when_full, uint64_t 
 
 }  // namespace
 
-// Both kinds of windows and both policies; all pairs of them when there is time.
+// Both kinds of windows, both policies, and exact pages beside quantised ones; more pairs of them when there is time.
 TEST_CASE("a thousand sessions in a cache for a hundred write what they write alone") {
-    struct Case {
-        const char* model;
-        WhenFull when_full;
-    };
     constexpr const char* kLlama = "llama/llama.f16.gguf";
     constexpr const char* kWindows = "gemma3_text/gemma3_text.f32.gguf";
-    std::vector<Case> cases = {{kLlama, WhenFull::kWait}, {kWindows, WhenFull::kPreempt}};
+    std::vector<Case> cases = {
+        {kLlama, WhenFull::kWait}, {kWindows, WhenFull::kPreempt}, {kLlama, WhenFull::kPreempt, KvType::kInt4}};
     if (seconds_to_go_on() > 0) {
         cases.push_back({kLlama, WhenFull::kPreempt});
         cases.push_back({kWindows, WhenFull::kWait});
+        cases.push_back({kWindows, WhenFull::kPreempt, KvType::kInt8});
     }
     const auto begin = std::chrono::steady_clock::now();
     uint64_t seed = 1;
     do {
         for (const Case& each : cases) {
-            CAPTURE(each.model, seed);
-            play_round(data_dir() / "tiny" / each.model, each.when_full, seed);
+            CAPTURE(each.model, static_cast<int>(each.kv_type), seed);
+            play_round(each, seed);
         }
         ++seed;
     } while (std::chrono::steady_clock::now() - begin < std::chrono::duration<double>(seconds_to_go_on()));
