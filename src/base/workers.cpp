@@ -57,7 +57,8 @@ private:
 
 }  // namespace
 
-Workers::Workers(unsigned n_threads, Threads threads) : n_threads_(n_threads), kind_(threads) {
+Workers::Workers(unsigned n_threads, Threads threads)
+    : n_threads_(n_threads), kind_(threads), pool_threads_(n_threads) {
     if (kind_ == Threads::kOwn) start_threads();
 }
 
@@ -114,13 +115,19 @@ void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
     publish(*list, n_tasks);
     while (take_and_run(*list, 0)) {
     }
-    for (int spins = 0; list->n_done.load(std::memory_order_acquire) != n_tasks; ++spins) {
-        if (spins < kSpinsBeforeYield)
-            pause();
-        else
-            std::this_thread::yield();  // a worker was preempted inside its task
-    }
+    wait_until_done(*list, n_tasks);
     list->is_taken.store(false, std::memory_order_release);
+}
+
+void Workers::wait_until_done(const List& list, size_t n_tasks) {
+    const auto is_done = [&] { return list.n_done.load(std::memory_order_acquire) == n_tasks; };
+    for (int spins = 0; spins < kSpinsBeforeYield; ++spins) {
+        if (is_done()) return;
+        pause();
+    }
+    // A task is long, or its thread was preempted inside it.
+    StallWatch watch(pool_threads_, &list);
+    for (; !is_done(); watch.look()) std::this_thread::yield();
 }
 
 // The first free place, so that the pool has few to look at. Null: none is free.
@@ -151,7 +158,9 @@ bool Workers::take_and_run(List& list, unsigned thread) {
         if (!list.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
                                                std::memory_order_acquire))
             continue;
+        if (thread != 0) pool_threads_[thread].begin(&list);
         list.invoke(list.task, next_task(ticket), thread);
+        if (thread != 0) pool_threads_[thread].end();
         list.n_done.fetch_add(1, std::memory_order_release);
         return true;
     }
@@ -180,9 +189,12 @@ bool Workers::any_has_tasks() const {
 }
 
 void Workers::work(unsigned thread) {
+    pool_threads_[thread].arrive();
     unsigned first = 0;
-    while (!stopping_.load(std::memory_order_acquire))
+    while (!stopping_.load(std::memory_order_acquire)) {
+        pool_threads_[thread].sit_out(stopping_);
         if (!take_from_any(first, thread)) wait_for_tasks();
+    }
 }
 
 void Workers::wait_for_tasks() {

@@ -16,6 +16,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/pool_thread.h"
+
 namespace inlay {
 
 class Workers : public std::enable_shared_from_this<Workers> {
@@ -82,7 +84,8 @@ private:
     void run_tasks(size_t n_tasks, Invoke invoke, const void* task);
     List* take_place();
     void publish(List& list, size_t n_tasks);
-    static bool take_and_run(List& list, unsigned thread);
+    bool take_and_run(List& list, unsigned thread);
+    void wait_until_done(const List& list, size_t n_tasks);
     bool take_from_any(unsigned& first, unsigned thread);
     bool any_has_tasks() const;
     void work(unsigned thread);
@@ -97,6 +100,7 @@ private:
     std::atomic<bool> stopping_{false};
     alignas(64) std::atomic<uint32_t> n_sleepers_{0};
     std::atomic<uint32_t> wake_count_{0};
+    std::vector<PoolThread> pool_threads_;  // by number; 0 is no one's
     std::vector<std::thread> threads_;
     std::atomic<unsigned> next_number_{1};  // of a lent thread; 0 is the caller's. They stay until the end
 };

@@ -123,6 +123,25 @@ TEST_CASE("a pool without work sleeps") {
     CHECK(seconds_used_while_asleep() < 0.1);  // of all threads together, which would be 1.2 if they spun
 }
 
+TEST_CASE("a thread that stands still inside a task takes none for a while") {
+    Workers workers(2);
+    std::atomic<bool> is_inside{false};
+    const auto stand_still_once = [&](size_t, unsigned thread) {
+        if (thread != 0 && !is_inside.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        while (!is_inside) std::this_thread::yield();  // the other thread has come
+    };
+    workers.run(2, stand_still_once);
+    const auto begin = std::chrono::steady_clock::now();
+    std::atomic<unsigned> n_elsewhere{0};
+    for (int list = 0; list < 100; ++list) workers.run(4, [&](size_t, unsigned thread) { n_elsewhere += thread != 0; });
+    if (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(8)) CHECK(n_elsewhere == 0);
+
+    // It comes back.
+    while (n_elsewhere == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
+        workers.run(64, [&](size_t, unsigned thread) { n_elsewhere += thread != 0; });
+    CHECK(n_elsewhere > 0);
+}
+
 TEST_CASE("a lent pool works with as many threads as are inside") {
     Workers workers(4, kLent);
     CHECK(workers.n_threads() == 4);
