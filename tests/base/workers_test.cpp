@@ -124,21 +124,24 @@ TEST_CASE("a pool without work sleeps") {
 }
 
 TEST_CASE("a thread that stands still inside a task takes none for a while") {
+    using Clock = std::chrono::steady_clock;
     Workers workers(2);
     std::atomic<bool> is_inside{false};
-    const auto stand_still_once = [&](size_t, unsigned thread) {
+    workers.run(2, [&](size_t, unsigned thread) {
         if (thread != 0 && !is_inside.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         while (!is_inside) std::this_thread::yield();  // the other thread has come
-    };
-    workers.run(2, stand_still_once);
-    const auto begin = std::chrono::steady_clock::now();
+    });
     std::atomic<unsigned> n_elsewhere{0};
-    for (int list = 0; list < 100; ++list) workers.run(4, [&](size_t, unsigned thread) { n_elsewhere += thread != 0; });
-    if (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(8)) CHECK(n_elsewhere == 0);
+    const auto work = [&](size_t, unsigned thread) {
+        n_elsewhere += thread != 0;
+        for (const auto end = Clock::now() + std::chrono::microseconds(20); Clock::now() < end;) continue;
+    };
+    const auto begin = Clock::now();
+    for (int list = 0; list < 20; ++list) workers.run(10, work);  // 4 ms of one thread, and the first pause is 8
+    if (Clock::now() - begin < std::chrono::milliseconds(8)) CHECK(n_elsewhere == 0);
 
     // It comes back.
-    while (n_elsewhere == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
-        workers.run(64, [&](size_t, unsigned thread) { n_elsewhere += thread != 0; });
+    while (n_elsewhere == 0 && Clock::now() - begin < std::chrono::seconds(60)) workers.run(10, work);
     CHECK(n_elsewhere > 0);
 }
 
