@@ -17,8 +17,12 @@ namespace fs = std::filesystem;
 std::string followed(const std::string& path) {
     if (path == kStdout) return path;
     std::error_code error;
-    const fs::path target = fs::canonical(path, error);
-    return error ? path : target.string();
+    if (const fs::path target = fs::canonical(path, error); !error) return target.string();
+    constexpr int kMostLinks = 40;
+    fs::path target = path;  // of a link whose target is not there yet
+    for (int i = 0; i < kMostLinks && !fs::exists(target, error) && fs::is_symlink(target, error); ++i)
+        target = target.parent_path() / fs::read_symlink(target, error);
+    return target.string();
 }
 
 std::string name_until_whole(const std::string& path) {
@@ -36,6 +40,13 @@ OutputFile::OutputFile(const std::string& path)
       open_path_(name_until_whole(path_)),
       file_(path_ == kStdout ? stdout : std::fopen(open_path_.c_str(), "wb")) {
     if (!file_) fail();
+    std::error_code error;  // what is replaced keeps who may read it; a new file is what the process makes it
+    const fs::file_status replaced = fs::status(path_, error);
+    if (open_path_ != path_ && fs::exists(replaced)) fs::permissions(open_path_, replaced.permissions(), error);
+}
+
+void OutputFile::require_writable(const std::string& path) {
+    if (const std::string target = followed(path); name_until_whole(target) != target) OutputFile probe(path);
 }
 
 OutputFile::~OutputFile() {

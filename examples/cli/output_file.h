@@ -19,6 +19,9 @@ public:
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
+    // INLAY_E_IO where a file could not be opened, known before there is anything to write.
+    static void require_writable(const std::string& path);
+
     void write(const void* bytes, std::size_t n_bytes);
     void finish();
 

@@ -109,8 +109,7 @@ std::vector<std::int32_t> prompt_tokens(const RunArguments& arguments, Prompt pr
 
 int run(const RunArguments& arguments, bool json) {
     check_files(arguments);
-    std::optional<OutputFile> saved;  // now: what can not be written is said before anything is computed
-    if (!arguments.save.empty()) saved.emplace(arguments.save);
+    if (!arguments.save.empty()) OutputFile::require_writable(arguments.save);
     const Prompt prompt = arguments.prompt.read();
     Interrupt interrupt;
     const inlay::Engine engine = arguments.compute.open(arguments.model, interrupt, !json);
@@ -131,7 +130,7 @@ int run(const RunArguments& arguments, bool json) {
     if (interrupt.requested()) session.cancel();  // the append cleared an earlier request
 
     const Reply reply = generate(session, !json);
-    if (saved) save_session(session, *saved);
+    if (!arguments.save.empty()) save_session(session, arguments.save);
     if (json)
         print_json(report(reply, session.stats(), loaded));
     else if (reply.text.empty() || reply.text.back() != '\n')

@@ -1,10 +1,12 @@
 #include "session_file.h"
 
 #include "input_file.h"
+#include "output_file.h"
 
 namespace cli {
 
-void save_session(inlay::Session& session, OutputFile& file) {
+void save_session(inlay::Session& session, const std::string& path) {
+    OutputFile file(path);
     session.save([&file](const void* bytes, std::size_t n_bytes) {
         file.write(bytes, n_bytes);
         return true;

@@ -433,8 +433,8 @@ typedef struct inlay_cache_options {
 INLAY_API int32_t inlay_cache_options_init(inlay_cache_options* options, uint32_t struct_size);
 
 /*
- * Bytes of cache that `n_tokens` tokens of one sequence take with these options (whose `bytes` is not read). `options`
- * may be NULL. Any thread.
+ * Bytes of a cache for `n_tokens` tokens of one sequence with these options (whose `bytes` is not read), at least what
+ * inlay_cache_create takes. `options` may be NULL. Any thread.
  */
 INLAY_API int32_t inlay_cache_bytes_for(const inlay_engine* engine, const inlay_cache_options* options,
                                         uint64_t n_tokens, uint64_t* bytes, inlay_error** error);

@@ -144,6 +144,8 @@ struct KvLayout {
     size_t bytes_per_token() const { return page_bytes / kBlockTokens * n_layer_groups; }
     // The same of all groups together.
     uint64_t blocks_for(uint64_t n_tokens, uint64_t max_step_tokens) const;
+    // Of a cache, whatever it is for: a block of each group.
+    uint64_t least_bytes() const { return page_bytes * groups.size(); }
 };
 
 // Throws Error when there is no layer.

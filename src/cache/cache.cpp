@@ -10,7 +10,7 @@ namespace inlay {
 namespace {
 
 uint64_t checked_budget(const KvLayout& layout, uint64_t budget_bytes) {
-    const uint64_t least = layout.page_bytes * layout.groups.size();
+    const uint64_t least = layout.least_bytes();
     if (budget_bytes >= least) return budget_bytes;
     throw Error(INLAY_E_INVALID_ARGUMENT, "options->bytes is " + std::to_string(budget_bytes) +
                                               ", too small: 16 tokens of this model take " + std::to_string(least));

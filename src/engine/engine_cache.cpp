@@ -46,7 +46,7 @@ KvLayout kv_layout_of(const ModelSpec& spec, KvType key_type, KvType value_type)
 }
 
 uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_step_tokens) {
-    return layout.blocks_for(n_tokens, max_step_tokens) * layout.page_bytes;
+    return std::max(layout.blocks_for(n_tokens, max_step_tokens) * layout.page_bytes, layout.least_bytes());
 }
 
 Error cache_full(const char* what, const BlockNeed& need) {

@@ -16,7 +16,7 @@ namespace inlay {
 // The pages of a model's layers for these element types.
 KvLayout kv_layout_of(const ModelSpec& spec, KvType key_type, KvType value_type);
 
-// Bytes of the blocks that n_tokens tokens of one sequence take when no step computes more than max_step_tokens.
+// Bytes of a cache for n_tokens tokens of one sequence when no step computes more than max_step_tokens.
 uint64_t kv_bytes_for(const KvLayout& layout, uint64_t n_tokens, uint64_t max_step_tokens);
 
 // INLAY_E_CACHE_FULL; `what` needs the blocks.

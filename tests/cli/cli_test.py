@@ -13,6 +13,7 @@ import os
 import pty
 import re
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -194,6 +195,13 @@ class Run(WithFolder):
             self.assertEqual(inlay_json("run", TINY, *arguments, status=1)["error"]["name"], name)
         self.assertEqual(read_bytes(path), saved)
         self.assertEqual(sorted(os.listdir(self.folder)), ["cut", "longer", "session"])
+        os.chmod(path, 0o600)
+        link = os.path.join(self.folder, "link")
+        os.symlink("target", link)
+        for place in (path, link):
+            inlay_json("run", TINY, "--ids", "1 2 3", "-n", 2, "--save", place)
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        self.assertTrue(os.path.islink(link) and read_bytes(self.folder, "target") == read_bytes(path))
         nowhere = os.path.join(self.folder, "no", "such")  # said before any text
         self.assertEqual(inlay("run", TINY, "--ids", "1 2", "-n", 5, "--save", nowhere, status=1), b"")
         for arguments in ([], ["--ids", "1", "--save", "-"], ["--ids", "1", "--save", TINY]):

@@ -153,3 +153,18 @@ TEST_CASE("a quantised cache holds 16 tokens in about half and a third of f16's 
     CHECK(bytes_of(KvType::kInt8) < 0.62 * bytes_of(KvType::kF16));  // small heads have more scales
     CHECK(bytes_of(KvType::kInt4) < 0.45 * bytes_of(KvType::kF16));
 }
+
+TEST_CASE("the bytes that a cache needs for so many tokens are enough for them") {
+    for (const auto& path : models()) {
+        const Fixture fixture(path);
+        for (Types types : kTypes) {
+            const KvLayout layout = kv_layout_of(fixture.engine->spec(), types.keys, types.values);
+            for (size_t n = 1; n <= 40; n += n < 18 ? 1 : 7) {
+                CAPTURE(path, static_cast<int>(types.keys), static_cast<int>(types.values), n);
+                const auto cache = fixture.cache(types, false, kv_bytes_for(layout, n, 64));
+                Session session(cache, SessionOptions{});
+                CHECK(session.forward(random_tokens(n, 5), 0));
+            }
+        }
+    }
+}
