@@ -50,9 +50,9 @@ struct KeyUnits {
     float scale, minimum;
 };
 
-// A line for each channel: key = minimum + step * code.
+// A line for each channel, key = minimum + step * code, and its squared error over the tokens.
 struct KeyLines {
-    alignas(64) ByChannel minimum_code, scale_code, minimum, step, inverse;
+    alignas(64) ByChannel minimum_code, scale_code, minimum, step, inverse, error;
 };
 
 INLAY_LANES void set_lines(KeyLines& lines, size_t d, F32x16 minimum_code, F32x16 steps, KeyUnits units) {
@@ -78,14 +78,13 @@ static void span_ranges(const ByChannel& low, const ByChannel& high, size_t dim,
     }
 }
 
-// Sums over the tokens of a channel.
+// Sums over the tokens of a channel, for a fit.
 struct KeySums {
-    alignas(64) ByChannel error, code, square, above, product;
+    alignas(64) ByChannel code, square, above, product;
 };
 
-// Squared errors of the lines, and with `all` what a fit needs.
-template <bool all>
-static void sum_tokens(const uint16_t* tile, size_t dim, const KeyLines& lines, KeySums& sums) {
+// The errors of the lines; and the sums, unless that is null.
+static void sum_tokens(const uint16_t* tile, size_t dim, KeyLines& lines, KeySums* sums) {
     const auto add = [](F32x16 a, F32x16 b) { return a + b; };
     for (size_t d = 0; d < dim; d += 4) {
         alignas(64) float error[64], code[64], square[64], above[64], product[64];  // [4 channels, tokens]
@@ -94,18 +93,18 @@ static void sum_tokens(const uint16_t* tile, size_t dim, const KeyLines& lines, 
             const F32x16 c = to_float(codes_above(x, lines, d + i));
             const F32x16 e = fma(negate(c), broadcast(lines.step[d + i]), x);
             store(error + i * kBlockTokens, e * e);
-            if constexpr (!all) continue;
+            if (!sums) continue;
             store(code + i * kBlockTokens, c);
             store(square + i * kBlockTokens, c * c);
             store(above + i * kBlockTokens, x);
             store(product + i * kBlockTokens, c * x);
         }
-        fold_four(error, sums.error + d, add);
-        if constexpr (!all) continue;
-        fold_four(code, sums.code + d, add);
-        fold_four(square, sums.square + d, add);
-        fold_four(above, sums.above + d, add);
-        fold_four(product, sums.product + d, add);
+        fold_four(error, lines.error + d, add);
+        if (!sums) continue;
+        fold_four(code, sums->code + d, add);
+        fold_four(square, sums->square + d, add);
+        fold_four(above, sums->above + d, add);
+        fold_four(product, sums->product + d, add);
     }
 }
 
@@ -133,10 +132,9 @@ static void fit_lines(const KeyLines& lines, const KeySums& sums, size_t dim, Ke
 }
 
 // Where the other lines err less they are taken.
-static void keep_better(KeyLines& lines, const ByChannel& error, const KeyLines& other, const ByChannel& other_error,
-                        size_t dim) {
+static void keep_better(KeyLines& lines, const KeyLines& other, size_t dim) {
     const auto keep = [&](ByChannel& ours, const ByChannel& theirs, size_t d) {
-        store(ours + d, select(load(other_error + d) < load(error + d), load(theirs + d), load(ours + d)));
+        store(ours + d, select(load(other.error + d) < load(lines.error + d), load(theirs + d), load(ours + d)));
     };
     for (size_t d = 0; d < dim; d += 16) {
         keep(lines.minimum_code, other.minimum_code, d);
@@ -198,12 +196,12 @@ static void close_int4_keys(const uint16_t* tile, size_t dim, std::byte* codes, 
     }
     const KeyUnits units = choose_units(low, high, dim, parameters);
     KeyLines lines{}, fitted{};
-    KeySums sums{}, fitted_sums{};
+    KeySums sums{};
     span_ranges(low, high, dim, units, lines);
-    sum_tokens<true>(tile, dim, lines, sums);
+    sum_tokens(tile, dim, lines, &sums);
     fit_lines(lines, sums, dim, units, fitted);
-    sum_tokens<false>(tile, dim, fitted, fitted_sums);
-    keep_better(lines, sums.error, fitted, fitted_sums.error, dim);
+    sum_tokens(tile, dim, fitted, nullptr);
+    keep_better(lines, fitted, dim);
     store_lines(tile, dim, lines, codes, parameters);
 }
 
