@@ -72,12 +72,14 @@ INLAY_LANES void add_tile(const WeightTile<Kind>& w, const QuantizedBlock* const
     }
 }
 
+// Rows first..first + n_rows - 1.
 template <bool twice, TensorType type, unsigned n_rows>
-static void stream_rows(const uint8_t* group, size_t n_tiles, QuantizedRows x, const Outputs& out) {
+static void stream_rows(const uint8_t* group, size_t n_tiles, const QuantizedRows& x, size_t first,
+                        const Outputs& out) {
     const QuantizedBlock* rows[n_rows];
     F32x16 totals[n_rows];
     for (unsigned r = 0; r < n_rows; ++r) {
-        rows[r] = x.row(r);
+        rows[r] = x.row(first + r);
         totals[r] = zero();
     }
     const auto add = [&](size_t tile, const uint8_t* strip, size_t in_strip) __attribute__((always_inline)) {
@@ -86,12 +88,12 @@ static void stream_rows(const uint8_t* group, size_t n_tiles, QuantizedRows x, c
         add_tile<twice, n_rows>(w, rows, x.rest, tile, totals);
     };
     for_each_tile<type>(group, 0, n_tiles, add);
-    for (unsigned r = 0; r < n_rows; ++r) write_outputs(out, r, totals[r]);
+    for (unsigned r = 0; r < n_rows; ++r) write_outputs(out, first + r, totals[r]);
 }
 
 // totals: [n_rows], continued.
 template <bool twice, unsigned n_rows, typename Kind>
-INLAY_LANES void panel_rows(const WeightTile<Kind>* panel, size_t n_tiles, QuantizedRows x, F32x16* totals) {
+INLAY_LANES void panel_rows(const WeightTile<Kind>* panel, size_t n_tiles, const QuantizedRows& x, F32x16* totals) {
     const QuantizedBlock* rows[n_rows];
     F32x16 total[n_rows];
 #pragma GCC unroll 16
@@ -106,15 +108,16 @@ INLAY_LANES void panel_rows(const WeightTile<Kind>* panel, size_t n_tiles, Quant
 
 // Rows a few at a time: first as many as fit, then halves.
 template <bool twice, unsigned at_once, typename Kind>
-static void panel_all_rows(const WeightTile<Kind>* panel, size_t n_tiles, QuantizedRows x, size_t first, size_t n_rows,
-                           F32x16* totals) {
+static void panel_all_rows(const WeightTile<Kind>* panel, size_t n_tiles, const QuantizedRows& x, size_t first,
+                           size_t n_rows, F32x16* totals) {
     for (; first + at_once <= n_rows; first += at_once)
         panel_rows<twice, at_once>(panel, n_tiles, x.from_row(first), totals + first);
     if constexpr (at_once > 1) panel_all_rows<twice, at_once / 2>(panel, n_tiles, x, first, n_rows, totals);
 }
 
 template <bool twice, TensorType type>
-static void panel_group(const uint8_t* group, size_t n_tiles, QuantizedRows x, size_t n_rows, const Outputs& out) {
+static void panel_group(const uint8_t* group, size_t n_tiles, const QuantizedRows& x, size_t n_rows,
+                        const Outputs& out) {
     WeightTile<typename Packed<type>::Kind> panel[kPanelTiles];
     F32x16 totals[kRowsAtOnce];
     for (size_t r = 0; r < n_rows; ++r) totals[r] = zero();
@@ -129,23 +132,23 @@ static void panel_group(const uint8_t* group, size_t n_tiles, QuantizedRows x, s
     for (size_t r = 0; r < n_rows; ++r) write_outputs(out, r, totals[r]);
 }
 
-// 1..n_most rows along the group.
+// 1..n_most rows from `first` on along the group.
 template <bool twice, TensorType type, size_t n_most>
-INLAY_LANES void stream_up_to(const uint8_t* group, size_t n_tiles, QuantizedRows x, size_t n_rows,
+INLAY_LANES void stream_up_to(const uint8_t* group, size_t n_tiles, const QuantizedRows& x, size_t first, size_t n_rows,
                               const Outputs& out) {
-    if (n_rows == n_most) return stream_rows<twice, type, n_most>(group, n_tiles, x, out);
-    if constexpr (n_most > 1) stream_up_to<twice, type, n_most - 1>(group, n_tiles, x, n_rows, out);
+    if (n_rows == n_most) return stream_rows<twice, type, n_most>(group, n_tiles, x, first, out);
+    if constexpr (n_most > 1) stream_up_to<twice, type, n_most - 1>(group, n_tiles, x, first, n_rows, out);
 }
 
+// Structs by reference: copied as a whole right after their fields were written, they hold up each group.
 template <bool twice, TensorType type>
-static void multiply_group(const uint8_t* group, size_t n_tiles, QuantizedRows x, size_t n_rows, Outputs out) {
+static void multiply_group(const uint8_t* group, size_t n_tiles, const QuantizedRows& x, size_t n_rows,
+                           const Outputs& out) {
     if (n_rows > kPanelFromRows) return panel_group<twice, type>(group, n_tiles, x, n_rows, out);
-    for (; n_rows > kStreamRows; n_rows -= kStreamRows) {
-        stream_rows<twice, type, kStreamRows>(group, n_tiles, x, out);
-        x = x.from_row(kStreamRows);
-        out.y += kStreamRows * out.y_stride;
-    }
-    stream_up_to<twice, type, kStreamRows>(group, n_tiles, x, n_rows, out);
+    size_t first = 0;
+    for (; n_rows - first > kStreamRows; first += kStreamRows)
+        stream_rows<twice, type, kStreamRows>(group, n_tiles, x, first, out);
+    stream_up_to<twice, type, kStreamRows>(group, n_tiles, x, first, n_rows - first, out);
 }
 
 // Rows whose activations stay in the second cache level while all groups pass.
@@ -155,17 +158,18 @@ INLAY_LANES size_t rows_at_once(size_t row_bytes) {
 }
 
 template <bool twice, TensorType type>
-static void multiply_typed(const PackedMatrix& w, QuantizedRows x, size_t n_rows, size_t first_group, size_t end_group,
-                           const float* bias, bool accumulate, float* y, size_t y_stride) {
+static void multiply_typed(const PackedMatrix& w, const QuantizedRows& x, size_t n_rows, size_t first_group,
+                           size_t end_group, const float* bias, bool accumulate, float* y, size_t y_stride) {
     const size_t n_tiles = w.n_cols / kTileCols;
     const size_t bytes = group_bytes<type>(n_tiles);
     const auto* data = reinterpret_cast<const uint8_t*>(w.data);
     const size_t step = rows_at_once(n_tiles * sizeof(QuantizedBlock) * (twice ? 2 : 1));
     for (size_t row = 0; row < n_rows; row += step) {
         const size_t rows = n_rows - row < step ? n_rows - row : step;
+        const QuantizedRows these = x.from_row(row);
         for (size_t group = first_group; group < end_group; ++group) {
             const Outputs out = outputs_of_group(w, group, bias, accumulate, y + row * y_stride, y_stride);
-            multiply_group<twice, type>(data + group * bytes, n_tiles, x.from_row(row), rows, out);
+            multiply_group<twice, type>(data + group * bytes, n_tiles, these, rows, out);
         }
     }
 }

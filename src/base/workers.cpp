@@ -19,15 +19,25 @@ constexpr uint64_t kTaskMask = (uint64_t{1} << kTaskBits) - 1;
 // Long enough to bridge the caller's own work between two products of a step, short enough to be polite.
 constexpr int kSpinsBeforeSleep = 4000;
 constexpr int kSpinsBeforeYield = 2000;
+constexpr int kSpinsBetweenLooks = 64;  // at what others have to do
 
-size_t next_task(uint64_t ticket) {
-    return ticket & kTaskMask;
+constexpr uint64_t kOneFromFront = 1;
+constexpr uint64_t kOneFromEnd = uint64_t{1} << kTaskBits;
+
+uint64_t tasks_left(uint64_t list_number, uint64_t first, uint64_t end) {
+    return list_number << (2 * kTaskBits) | end << kTaskBits | first;
 }
-size_t tasks_of_list(uint64_t ticket) {
-    return (ticket >> kTaskBits) & kTaskMask;
+uint64_t list_number(uint64_t left) {
+    return left >> (2 * kTaskBits);
 }
-bool has_tasks(uint64_t ticket) {
-    return next_task(ticket) < tasks_of_list(ticket);
+size_t first_task(uint64_t left) {
+    return left & kTaskMask;
+}
+size_t end_task(uint64_t left) {
+    return (left >> kTaskBits) & kTaskMask;
+}
+bool is_empty(uint64_t left) {
+    return first_task(left) == end_task(left);
 }
 
 void pause() {
@@ -109,10 +119,12 @@ void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
         for (size_t i = 0; i < n_tasks; ++i) invoke(task, i, 0);
         return;
     }
-    list->invoke = invoke;
-    list->task = task;
-    list->n_done.store(0, std::memory_order_relaxed);
-    publish(*list, n_tasks);
+    publish(*list, n_tasks, invoke, task);
+    const bool has_woken = wake_sleepers();
+    run_task(list->ranges[0], 0, 0);
+    // Who went to sleep while the list was published saw none or is seen here.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (!has_woken) wake_sleepers();
     while (take_and_run(*list, 0)) {
     }
     wait_until_done(*list, n_tasks);
@@ -120,7 +132,13 @@ void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
 }
 
 void Workers::wait_until_done(const List& list, size_t n_tasks) {
-    const auto is_done = [&] { return list.n_done.load(std::memory_order_acquire) == n_tasks; };
+    const auto is_done = [&] {
+        for (size_t i = 0; i < n_ranges_; ++i)
+            if (list.ranges[i].n_done.load(std::memory_order_acquire) !=
+                begin_of_range(n_tasks, i + 1) - begin_of_range(n_tasks, i))
+                return false;
+        return true;
+    };
     for (int spins = 0; spins < kSpinsBeforeYield; ++spins) {
         if (is_done()) return;
         pause();
@@ -144,25 +162,54 @@ Workers::List* Workers::take_place() {
     return nullptr;
 }
 
-void Workers::publish(List& list, size_t n_tasks) {
-    const uint64_t number = (list.ticket.load(std::memory_order_relaxed) >> (2 * kTaskBits)) + 1;
-    list.ticket.store((number << (2 * kTaskBits)) | (uint64_t{n_tasks} << kTaskBits), std::memory_order_seq_cst);
-    if (n_sleepers_.load(std::memory_order_seq_cst) == 0) return;
-    wake_count_.fetch_add(1, std::memory_order_seq_cst);
-    wake_count_.notify_all();
+// All but task 0, which is the caller's: it begins while the other processors are still being told.
+void Workers::publish(List& list, size_t n_tasks, Invoke invoke, const void* task) {
+    for (unsigned i = n_ranges_; i-- > 0;) {
+        Range& range = list.ranges[i];
+        const size_t first = std::max(size_t{1}, begin_of_range(n_tasks, i));
+        const uint64_t number = list_number(range.left.load(std::memory_order_relaxed)) + 1;
+        range.n_done.store(0, std::memory_order_relaxed);
+        range.invoke = invoke;
+        range.task = task;
+        range.left.store(tasks_left(number, first, begin_of_range(n_tasks, i + 1)), std::memory_order_release);
+    }
 }
 
+bool Workers::wake_sleepers() {
+    if (n_sleepers_.load(std::memory_order_relaxed) == 0) return false;
+    wake_count_.fetch_add(1, std::memory_order_seq_cst);
+    wake_count_.notify_all();
+    return true;
+}
+
+// Where range i begins; the first one is never empty.
+size_t Workers::begin_of_range(size_t n_tasks, size_t i) const {
+    return (n_tasks * i + n_ranges_ - 1) / n_ranges_;
+}
+
+bool Workers::has_tasks(const List& list) const {
+    for (unsigned i = 0; i < n_ranges_; ++i)
+        if (!is_empty(list.ranges[i].left.load(std::memory_order_seq_cst))) return true;
+    return false;
+}
+
+void Workers::run_task(Range& range, size_t i, unsigned thread) {
+    range.invoke(range.task, i, thread);
+    range.n_done.fetch_add(1, std::memory_order_release);
+}
+
+// The next task of the thread's own range, or the last of another's; false: all are taken.
 bool Workers::take_and_run(List& list, unsigned thread) {
-    uint64_t ticket = list.ticket.load(std::memory_order_acquire);
-    while (has_tasks(ticket)) {
-        if (!list.ticket.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
-                                               std::memory_order_acquire))
-            continue;
-        if (thread != 0) pool_threads_[thread].begin(&list);
-        list.invoke(list.task, next_task(ticket), thread);
-        if (thread != 0) pool_threads_[thread].end();
-        list.n_done.fetch_add(1, std::memory_order_release);
-        return true;
+    for (unsigned i = 0; i < n_ranges_; ++i) {
+        Range& range = list.ranges[(thread + i) % n_ranges_];
+        uint64_t left = range.left.load(std::memory_order_acquire);
+        while (!is_empty(left)) {
+            const uint64_t taken = i == 0 ? left + kOneFromFront : left - kOneFromEnd;
+            if (!range.left.compare_exchange_weak(left, taken, std::memory_order_acq_rel, std::memory_order_acquire))
+                continue;
+            run_task(range, i == 0 ? first_task(left) : end_task(taken), thread);
+            return true;
+        }
     }
     return false;
 }
@@ -174,7 +221,10 @@ bool Workers::take_from_any(unsigned& first, unsigned thread) {
     const unsigned n_places = n_places_.load(std::memory_order_seq_cst);
     for (unsigned i = 0; i < n_places; ++i) {
         const unsigned place = (first + i) % n_places;
-        if (!take_and_run(lists_[place], thread)) continue;
+        pool_threads_[thread].begin(&lists_[place]);
+        const bool has_run = take_and_run(lists_[place], thread);
+        pool_threads_[thread].end();
+        if (!has_run) continue;
         first = place + 1;
         return true;
     }
@@ -184,7 +234,15 @@ bool Workers::take_from_any(unsigned& first, unsigned thread) {
 bool Workers::any_has_tasks() const {
     const unsigned n_places = n_places_.load(std::memory_order_seq_cst);
     for (unsigned i = 0; i < n_places; ++i)
-        if (has_tasks(lists_[i].ticket.load(std::memory_order_seq_cst))) return true;
+        if (has_tasks(lists_[i])) return true;
+    return false;
+}
+
+// The thread's own ranges alone: looking at a line takes it away from the thread that works with it.
+bool Workers::any_has_tasks_of(unsigned thread) const {
+    const unsigned n_places = n_places_.load(std::memory_order_relaxed);
+    for (unsigned i = 0; i < n_places; ++i)
+        if (!is_empty(lists_[i].ranges[thread % n_ranges_].left.load(std::memory_order_relaxed))) return true;
     return false;
 }
 
@@ -193,13 +251,14 @@ void Workers::work(unsigned thread) {
     unsigned first = 0;
     while (!stopping_.load(std::memory_order_acquire)) {
         pool_threads_[thread].sit_out(stopping_);
-        if (!take_from_any(first, thread)) wait_for_tasks();
+        if (!take_from_any(first, thread)) wait_for_tasks(thread);
     }
 }
 
-void Workers::wait_for_tasks() {
+void Workers::wait_for_tasks(unsigned thread) {
     for (int spins = 0; spins < kSpinsBeforeSleep; ++spins) {
-        if (any_has_tasks() || stopping_.load(std::memory_order_acquire)) return;
+        if (any_has_tasks_of(thread) || stopping_.load(std::memory_order_acquire)) return;
+        if (spins % kSpinsBetweenLooks == kSpinsBetweenLooks - 1 && any_has_tasks()) return;
         pause();
     }
     // Announce the sleep, then look again: a publisher either sees the sleeper or is seen.

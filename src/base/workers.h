@@ -1,6 +1,8 @@
-// The compute threads: a task list is worked off by the calling thread and the pool together. Threads take task numbers
-// from one counter, so a thread that wakes late or was preempted delays nothing but its own task, and the caller never
-// waits for a thread that took none. Which thread runs a task never decides a result.
+// The compute threads: a task list is worked off by the calling thread and the pool together. The tasks are cut into a
+// range for each thread, which it goes through from the front: tasks that follow each other read memory that does. A
+// thread whose range is done takes from the ends of the others', so one that wakes late or was preempted delays nothing
+// but its own task, and the caller never waits for a thread that took none. Which thread runs a task never decides a
+// result.
 //
 // Engines may share a pool, so several lists may be there at a time: each lies in a place of its own, and the pool's
 // threads take one task from each in turn. No caller waits for another.
@@ -64,18 +66,23 @@ public:
 private:
     using Invoke = void (*)(const void* task, size_t i, unsigned thread);
 
-    // The place of a caller's list.
-    struct List {
-        std::atomic<bool> is_taken{false};  // by a caller
+    // Tasks of a list. All that a thread needs to know of them is in one line of its cache.
+    struct alignas(64) Range {
+        // Number of the list in this place (24 bits), end (20) and first (20) of the tasks that are left: one word, so
+        // that taking a task proves that its list is not over.
+        std::atomic<uint64_t> left{0};
+        std::atomic<uint32_t> n_done{0};
 
         // Written while no task is left to take, read by whoever took one.
         Invoke invoke = nullptr;
         const void* task = nullptr;
+    };
+    static constexpr unsigned kMaxRanges = 8;  // more threads share them: all ranges are looked at together
 
-        // Number of the list in this place (24 bits), its tasks (20), next task to take (20): one word, so that taking
-        // a task proves that its list is not over.
-        alignas(64) std::atomic<uint64_t> ticket{0};
-        alignas(64) std::atomic<uint32_t> n_done{0};
+    // The place of a caller's list.
+    struct List {
+        std::atomic<bool> is_taken{false};  // by a caller
+        std::array<Range, kMaxRanges> ranges;
     };
     static constexpr unsigned kMaxLists = 16;  // a caller that finds no place does its list alone
 
@@ -83,16 +90,22 @@ private:
     void join_threads();
     void run_tasks(size_t n_tasks, Invoke invoke, const void* task);
     List* take_place();
-    void publish(List& list, size_t n_tasks);
+    void publish(List& list, size_t n_tasks, Invoke invoke, const void* task);
+    bool wake_sleepers();
+    size_t begin_of_range(size_t n_tasks, size_t i) const;
+    bool has_tasks(const List& list) const;
     bool take_and_run(List& list, unsigned thread);
+    static void run_task(Range& range, size_t i, unsigned thread);
     void wait_until_done(const List& list, size_t n_tasks);
     bool take_from_any(unsigned& first, unsigned thread);
     bool any_has_tasks() const;
+    bool any_has_tasks_of(unsigned thread) const;
     void work(unsigned thread);
-    void wait_for_tasks();
+    void wait_for_tasks(unsigned thread);
     unsigned take_number();
 
     const unsigned n_threads_;
+    const unsigned n_ranges_ = std::min(n_threads_, kMaxRanges);  // of a list
     const Threads kind_;
     std::array<List, kMaxLists> lists_;
     alignas(64) std::atomic<unsigned> n_places_{1};  // places that were ever taken: the pool looks at these

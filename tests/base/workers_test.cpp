@@ -82,6 +82,27 @@ uint64_t wrong_results(Workers& workers, unsigned n_callers, int n_lists) {
 
 }  // namespace
 
+TEST_CASE("each thread begins with a range of its own", "[workers]") {
+    constexpr size_t kTasks = 10;
+    Workers workers(2);
+    for (int list = 0; list < 20; ++list) {
+        std::atomic<bool> is_first_running{false};
+        std::atomic<bool> is_half_running{false};
+        std::atomic<bool> both_met{false};
+        workers.run(kTasks, [&](size_t i, unsigned) {
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            std::atomic<bool>& other = i == 0 ? is_half_running : is_first_running;
+            if (i == 0) is_first_running = true;
+            if (i == kTasks / 2) is_half_running = true;
+            // Neither ends before the other runs, so neither thread can have come to both.
+            while ((i == 0 || i == kTasks / 2) && !other && std::chrono::steady_clock::now() < deadline)
+                std::this_thread::yield();
+            if (i == 0 && other) both_met = true;
+        });
+        REQUIRE(both_met);
+    }
+}
+
 TEST_CASE("each task runs once, on a thread of the pool") {
     for (unsigned n_threads : {1u, 2u, 5u}) {
         Workers workers(n_threads);
