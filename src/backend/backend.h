@@ -68,6 +68,18 @@ enum class InputPrecision : uint8_t {
     kDouble   // 16 bits: where the input has outliers, or nothing comes after that could average the error out
 };
 
+// What a product multiplies: rows as they lie, or what is made of them first.
+struct LinearInput {
+    Activation rows;
+    WeightId norm = kNoWeight;  // rms_norm(rows), with norm_epsilon
+    float norm_epsilon = 0;
+    Activation gated = {};  // function(rows) * gated; null: not gated
+    GateFunction function = GateFunction::kSilu;
+    Activation room = {};  // for what is made, which nothing else may read; may be `rows`
+
+    bool is_made() const { return norm != kNoWeight || gated.data; }
+};
+
 struct LinearOutput {
     WeightId weight;
     WeightId bias;  // kNoWeight: none
@@ -83,9 +95,7 @@ public:
 
     virtual void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) = 0;
     // All outputs of one input at once: it is quantised once, and threads share all rows of all weights.
-    virtual void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) = 0;
-    // gate = function(gate) * up
-    virtual void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) = 0;
+    virtual void linear(const LinearInput& in, size_t n_rows, std::span<const LinearOutput> outputs) = 0;
     virtual void add(Activation in, size_t n_rows, Activation to) = 0;  // to += in
 };
 
@@ -160,7 +170,7 @@ public:
     virtual void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) = 0;
     // Logits of the first n_rows of `in` in the host's memory, with inputs of double precision.
     // logits: [n_rows] addresses of [n_vocabulary]
-    virtual void output(Activation in, WeightId matrix, std::span<float* const> logits) = 0;
+    virtual void output(const LinearInput& in, WeightId matrix, std::span<float* const> logits) = 0;
 };
 
 }  // namespace inlay

@@ -93,19 +93,17 @@ void Decoder::keep_rows(std::span<const uint32_t> kept, const StepRows& rows) {
 
 void Decoder::project_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights) {
     const auto rows_of = [&](Buffer buffer) { return backend_.activation(buffer).from_row(first_row); };
-    const Activation normed = rows_of(Buffer::kNormed);  // [n_rows, n_embedding]
-    const Activation query = rows_of(Buffer::kQuery);    // [n_rows, n_heads, head_dim]
-    const Activation key = rows_of(Buffer::kKey);        // [n_rows, n_kv_heads, head_dim]
-    const Activation value = rows_of(Buffer::kValue);    // [n_rows, n_kv_heads, value_dim]
+    const Activation query = rows_of(Buffer::kQuery);  // [n_rows, n_heads, head_dim]
+    const Activation key = rows_of(Buffer::kKey);      // [n_rows, n_kv_heads, head_dim]
+    const Activation value = rows_of(Buffer::kValue);  // [n_rows, n_kv_heads, value_dim]
 
-    operations.rms_norm(rows_of(Buffer::kHidden), n_rows, weights[LayerSlot::kAttentionNorm], spec_.norm_epsilon,
-                        normed);
     // Those that take longest come first, so that no thread is left with one.
     const LinearOutput projections[] = {
         {weights[LayerSlot::kKey], weights[LayerSlot::kKeyBias], key, false, InputPrecision::kDouble},
         {weights[LayerSlot::kValue], weights[LayerSlot::kValueBias], value, false, InputPrecision::kDouble},
         {weights[LayerSlot::kQuery], weights[LayerSlot::kQueryBias], query, false, InputPrecision::kSingle}};
-    operations.linear(normed, n_rows, projections);
+    operations.linear(normed(rows_of(Buffer::kHidden), weights[LayerSlot::kAttentionNorm], rows_of(Buffer::kNormed)),
+                      n_rows, projections);
     norm_heads(operations, query, n_rows, weights[LayerSlot::kQueryNorm]);
     norm_heads(operations, key, n_rows, weights[LayerSlot::kKeyNorm]);
 }
@@ -126,27 +124,25 @@ void Decoder::attention_part(const StepRows& rows, uint32_t layer) {
 void Decoder::feed_forward_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights) {
     const auto rows_of = [&](Buffer buffer) { return backend_.activation(buffer).from_row(first_row); };
     const Activation hidden = rows_of(Buffer::kHidden);       // [n_rows, n_embedding]
-    const Activation normed = rows_of(Buffer::kNormed);       // [n_rows, n_embedding]
+    const Activation room = rows_of(Buffer::kNormed);         // [n_rows, n_embedding]
     const Activation attended = rows_of(Buffer::kAttention);  // [n_rows, n_heads, value_dim]
     const Activation gate = rows_of(Buffer::kGate);           // [n_rows, n_feed_forward]
     const Activation up = rows_of(Buffer::kUp);               // [n_rows, n_feed_forward]
 
-    add_to_hidden(operations, hidden, attended, n_rows,
+    add_to_hidden(operations, hidden, {.rows = attended}, n_rows,
                   {.weight = weights[LayerSlot::kAttentionOutput],
                    .bias = weights[LayerSlot::kAttentionOutputBias],
                    .norm = weights[LayerSlot::kPostAttentionNorm],
-                   .added = normed});
-    operations.rms_norm(hidden, n_rows, weights[LayerSlot::kFeedForwardNorm], spec_.norm_epsilon, normed);
+                   .added = room});
     const LinearOutput projections[] = {
         {weights[LayerSlot::kGate], weights[LayerSlot::kGateBias], gate, false, InputPrecision::kSingle},
         {weights[LayerSlot::kUp], weights[LayerSlot::kUpBias], up, false, InputPrecision::kSingle}};
-    operations.linear(normed, n_rows, projections);
-    operations.gate(spec_.gate, gate, up, n_rows);
-    add_to_hidden(operations, hidden, gate, n_rows,
+    operations.linear(normed(hidden, weights[LayerSlot::kFeedForwardNorm], room), n_rows, projections);
+    add_to_hidden(operations, hidden, {.rows = gate, .gated = up, .function = spec_.gate, .room = gate}, n_rows,
                   {.weight = weights[LayerSlot::kDown],
                    .bias = weights[LayerSlot::kDownBias],
                    .norm = weights[LayerSlot::kPostFeedForwardNorm],
-                   .added = normed});
+                   .added = room});
 }
 
 // Heads lie behind each other in a row, so a row of heads is as many rows of one head.
@@ -157,7 +153,11 @@ void Decoder::norm_heads(RowOperations& operations, Activation heads, size_t n_r
     operations.rms_norm(each, n_rows * n_heads, norm, spec_.norm_epsilon, each);
 }
 
-void Decoder::add_to_hidden(RowOperations& operations, Activation hidden, Activation in, size_t n_rows,
+LinearInput Decoder::normed(Activation rows, WeightId norm, Activation room) const {
+    return {.rows = rows, .norm = norm, .norm_epsilon = spec_.norm_epsilon, .room = room};
+}
+
+void Decoder::add_to_hidden(RowOperations& operations, Activation hidden, const LinearInput& in, size_t n_rows,
                             const Contribution& what) {
     if (what.norm == kNoWeight) {
         const LinearOutput output{what.weight, what.bias, hidden, true, InputPrecision::kSingle};
@@ -173,8 +173,7 @@ void Decoder::finish(const StepRows& rows) {
     if (rows.logits_of.empty()) return;
     const Activation gathered = backend_.activation(Buffer::kGathered);  // [n_logits, n_embedding]
     backend_.gather_rows(backend_.activation(Buffer::kHidden), rows.logits_of, gathered);
-    backend_.rms_norm(gathered, rows.logits_of.size(), output_norm_, spec_.norm_epsilon, gathered);
-    backend_.output(gathered, output_, rows.logits);
+    backend_.output(normed(gathered, output_norm_, gathered), output_, rows.logits);
 }
 
 }  // namespace inlay

@@ -60,12 +60,13 @@ private:
         Activation added;  // room for it where it has a norm
     };
 
+    LinearInput normed(Activation rows, WeightId norm, Activation room) const;
     void attention_part(const StepRows& rows, uint32_t layer);
     // Of rows first_row..first_row + n_rows: norm to projections, and all that follows attention.
     void project_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights);
     void feed_forward_rows(RowOperations& operations, size_t first_row, size_t n_rows, const Layer& weights);
     void norm_heads(RowOperations& operations, Activation heads, size_t n_rows, WeightId norm);
-    void add_to_hidden(RowOperations& operations, Activation hidden, Activation in, size_t n_rows,
+    void add_to_hidden(RowOperations& operations, Activation hidden, const LinearInput& in, size_t n_rows,
                        const Contribution& what);
 
     ModelSpec spec_;

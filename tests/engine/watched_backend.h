@@ -32,7 +32,7 @@ public:
     void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) override {
         real_.rms_norm(in, n_rows, weight, epsilon, out);
     }
-    void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) override {
+    void linear(const LinearInput& in, size_t n_rows, std::span<const LinearOutput> outputs) override {
         real_.linear(in, n_rows, outputs);
     }
     void begin_positions(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes) override {
@@ -49,14 +49,11 @@ public:
         if (on_layer) on_layer(layer, n_rows);
         real_.attention(sequences, layer, window, scale, query, out);
     }
-    void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) override {
-        real_.gate(function, gate, up, n_rows);
-    }
     void add(Activation in, size_t n_rows, Activation to) override { real_.add(in, n_rows, to); }
     void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) override {
         real_.gather_rows(in, rows, out);
     }
-    void output(Activation in, WeightId matrix, std::span<float* const> logits) override {
+    void output(const LinearInput& in, WeightId matrix, std::span<float* const> logits) override {
         real_.output(in, matrix, logits);
     }
 

@@ -49,6 +49,8 @@ void CpuBackend::reserve_step(const StepSize& size) {
     for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i] = {at(layout.buffers[i]), layout.widths[i]};
     quantized_ = scratch_.data() + layout.quantized;
     quantized_bytes_of_row_ = layout.quantized_bytes_of_row;
+    thread_inputs_.place(scratch_.data() + layout.thread_inputs, layout.widest_input, workers_.n_threads());
+    all_rows_.emplace(kernels_, weights_, mode_, quantized_, workers_, thread_inputs_);
     angles_ = at(layout.angles);
     thread_states_ = at(layout.thread_states);
     split_states_ = at(layout.split_states);
@@ -72,28 +74,20 @@ void CpuBackend::gather_rows(Activation in, std::span<const uint32_t> rows, Acti
             std::memcpy(out.data + i * out.n_cols, in.data + rows[i] * in.n_cols, in.n_cols * sizeof(float));
 }
 
-CpuRowOperations CpuBackend::all_rows() {
-    return {kernels_, weights_, mode_, &workers_, 0, quantized_};
-}
-
 void CpuBackend::rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) {
-    all_rows().rms_norm(in, n_rows, weight, epsilon, out);
+    all_rows_->rms_norm(in, n_rows, weight, epsilon, out);
 }
 
-void CpuBackend::linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) {
-    all_rows().linear(in, n_rows, outputs);
-}
-
-void CpuBackend::gate(GateFunction function, Activation gate, Activation up, size_t n_rows) {
-    all_rows().gate(function, gate, up, n_rows);
+void CpuBackend::linear(const LinearInput& in, size_t n_rows, std::span<const LinearOutput> outputs) {
+    all_rows_->linear(in, n_rows, outputs);
 }
 
 void CpuBackend::add(Activation in, size_t n_rows, Activation to) {
-    all_rows().add(in, n_rows, to);
+    all_rows_->add(in, n_rows, to);
 }
 
-void CpuBackend::output(Activation in, WeightId matrix, std::span<float* const> logits) {
-    all_rows().output(in, matrix, logits);
+void CpuBackend::output(const LinearInput& in, WeightId matrix, std::span<float* const> logits) {
+    all_rows_->output(in, matrix, logits);
 }
 
 // As many ranges for each thread; few rows make one, whose operations the threads share.
@@ -103,14 +97,12 @@ void CpuBackend::run_row_ranges(size_t n_rows, RowWork work, const void* self) {
     const size_t n_ranges = std::max<size_t>(rounds, 1) * n_threads;
     const size_t range = (n_rows + n_ranges - 1) / n_ranges;
     if (range < kFewestRowsOfRange) {
-        CpuRowOperations shared = all_rows();
-        work(self, shared, 0, n_rows);
+        work(self, *all_rows_, 0, n_rows);
         return;
     }
     workers_.run((n_rows + range - 1) / range, [&](size_t i, unsigned thread) {
         const size_t first = i * range;
-        CpuRowOperations alone(kernels_, weights_, mode_, nullptr, thread,
-                               quantized_ + first * quantized_bytes_of_row_);
+        CpuRowOperations alone(kernels_, weights_, mode_, quantized_ + first * quantized_bytes_of_row_, thread);
         work(self, alone, first, std::min(range, n_rows - first));
     });
 }

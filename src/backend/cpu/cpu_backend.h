@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_row_operations.h"
@@ -37,22 +38,20 @@ public:
 
     void embed(WeightId matrix, std::span<const int32_t> tokens, float scale, Activation out) override;
     void rms_norm(Activation in, size_t n_rows, WeightId weight, float epsilon, Activation out) override;
-    void linear(Activation in, size_t n_rows, std::span<const LinearOutput> outputs) override;
+    void linear(const LinearInput& in, size_t n_rows, std::span<const LinearOutput> outputs) override;
     void begin_positions(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes) override;
     void rope_and_store(std::span<const SequenceRows> sequences, std::span<const RopeSpec> ropes, size_t rope_index,
                         uint32_t layer, Activation query, Activation key, Activation value) override;
     void attention(std::span<const SequenceRows> sequences, uint32_t layer, uint32_t window, float scale,
                    Activation query, Activation out) override;
-    void gate(GateFunction function, Activation gate, Activation up, size_t n_rows) override;
     void add(Activation in, size_t n_rows, Activation to) override;
     void gather_rows(Activation in, std::span<const uint32_t> rows, Activation out) override;
-    void output(Activation in, WeightId matrix, std::span<float* const> logits) override;
+    void output(const LinearInput& in, WeightId matrix, std::span<float* const> logits) override;
 
 private:
     struct AttentionWork;
     struct StoreWork;
 
-    CpuRowOperations all_rows();
     template <typename Work>
     void run_rows(std::span<const SequenceRows> sequences, size_t grain, const Work& work);
     void rotate_rows(const StoreWork& work, const SequenceRows& rows, size_t first_row, size_t end_row);
@@ -79,9 +78,11 @@ private:
     std::array<Activation, static_cast<size_t>(Buffer::kCount)> buffers_{};
     std::byte* quantized_ = nullptr;  // [n_rows, quantized_bytes_of_row_]
     size_t quantized_bytes_of_row_ = 0;
-    float* angles_ = nullptr;         // [ropes][max_rows, 2, n_pairs]
-    float* thread_states_ = nullptr;  // [n_threads, kAttentionRowsPerTask, group heads] attention states
-    float* split_states_ = nullptr;   // [rows, kv heads, splits, group heads] attention states
+    ThreadInputs thread_inputs_;
+    std::optional<CpuRowOperations> all_rows_;  // of this step, by all threads
+    float* angles_ = nullptr;                   // [ropes][max_rows, 2, n_pairs]
+    float* thread_states_ = nullptr;            // [n_threads, kAttentionRowsPerTask, group heads] attention states
+    float* split_states_ = nullptr;             // [rows, kv heads, splits, group heads] attention states
     StepTiles tiles_;
 };
 

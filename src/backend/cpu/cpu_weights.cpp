@@ -25,10 +25,6 @@ uint64_t round_up(uint64_t value, uint64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
-size_t group_bytes_of(const kernels::PackedMatrix& matrix) {
-    return kernels::packed_group_bytes(matrix.type, matrix.n_cols);
-}
-
 uint32_t checked_u32(uint64_t value, const TensorInfo& tensor) {
     if (value > UINT32_MAX)
         throw Error(INLAY_E_UNSUPPORTED, "tensor '" + printable(tensor.name, 96) + "' is too large");
@@ -68,10 +64,11 @@ std::vector<WeightId> CpuWeights::load(std::shared_ptr<PageProvider> provider, c
         const bool in_place = loading.in_place && !is_vector(*tensor);
         const std::byte* rows = in_place ? source.view(tensor->offset, tensor->bytes) : nullptr;
         ids.push_back(static_cast<WeightId>(weights_.size()));
-        weights_.push_back({matrix, rows});
+        const size_t group_bytes = kernels::packed_group_bytes(matrix.type, matrix.n_cols);
+        weights_.push_back({matrix, group_bytes, rows});
         if (rows) {
             bytes_in_place += tensor->bytes;
-            room_bytes_ = std::max(room_bytes_, groups_in_room(matrix) * group_bytes_of(matrix));
+            room_bytes_ = std::max(room_bytes_, groups_in_room(group_bytes) * group_bytes);
         } else {
             arena_bytes += packed_bytes;
         }
@@ -109,13 +106,12 @@ kernels::PackedMatrix CpuWeights::part_of(const kernels::PackedMatrix& matrix, s
     return {matrix.type, static_cast<uint32_t>(n_rows), matrix.n_cols, data};
 }
 
-kernels::PackedMatrix CpuWeights::packed_part(const kernels::PackedMatrix& matrix, size_t first_group,
-                                              size_t end_group) {
-    return part_of(matrix, first_group, end_group, matrix.data + first_group * group_bytes_of(matrix));
+kernels::PackedMatrix CpuWeights::packed_part(const Weight& weight, size_t first_group, size_t end_group) {
+    return part_of(weight.matrix, first_group, end_group, weight.matrix.data + first_group * weight.group_bytes);
 }
 
-size_t CpuWeights::groups_in_room(const kernels::PackedMatrix& matrix) {
-    return std::clamp(kRoomBytes / group_bytes_of(matrix), size_t{1}, kMostGroupsInRoom);
+size_t CpuWeights::groups_in_room(size_t group_bytes) {
+    return std::clamp(kRoomBytes / group_bytes, size_t{1}, kMostGroupsInRoom);
 }
 
 kernels::PackedMatrix CpuWeights::pack_part(const Weight& weight, size_t first_group, size_t end_group,

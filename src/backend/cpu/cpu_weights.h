@@ -40,8 +40,8 @@ public:
     template <typename Work>
     void for_packed(WeightId id, size_t first_group, size_t end_group, unsigned thread, const Work& work) const {
         const Weight& weight = weights_[id];
-        if (!weight.rows) return work(packed_part(weight.matrix, first_group, end_group), first_group);
-        const size_t step = groups_in_room(weight.matrix);
+        if (!weight.rows) return work(packed_part(weight, first_group, end_group), first_group);
+        const size_t step = groups_in_room(weight.group_bytes);
         for (size_t group = first_group; group < end_group; group += step) {
             const size_t n = step < end_group - group ? step : end_group - group;
             work(pack_part(weight, group, group + n, thread), group);
@@ -54,14 +54,15 @@ public:
 private:
     struct Weight {
         kernels::PackedMatrix matrix;
+        size_t group_bytes;
         const std::byte* rows;  // as they lie in the source, where `matrix` has no data
     };
 
     // These groups of a matrix, packed at `data`.
     static kernels::PackedMatrix part_of(const kernels::PackedMatrix& matrix, size_t first_group, size_t end_group,
                                          const std::byte* data);
-    static kernels::PackedMatrix packed_part(const kernels::PackedMatrix& matrix, size_t first_group, size_t end_group);
-    static size_t groups_in_room(const kernels::PackedMatrix& matrix);
+    static kernels::PackedMatrix packed_part(const Weight& weight, size_t first_group, size_t end_group);
+    static size_t groups_in_room(size_t group_bytes);
     kernels::PackedMatrix pack_part(const Weight& weight, size_t first_group, size_t end_group, unsigned thread) const;
 
     PageRange arena_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
+#include "backend/cpu/product_input.h"
 #include "kernels/kernels.h"
 #include "kernels/quantized_rows.h"
 
@@ -27,7 +28,9 @@ struct ScratchLayout {
     std::array<uint64_t, kBuffers> buffers{};  // offsets of [n_rows, width]
     std::array<size_t, kBuffers> widths{};
     uint64_t quantized = 0;
+    size_t widest_input = 0;            // columns
     size_t quantized_bytes_of_row = 0;  // of the widest input, quantised twice
+    uint64_t thread_inputs = 0;
     uint64_t angles = 0;
     uint64_t thread_states = 0;
     uint64_t split_states = 0;
@@ -41,9 +44,10 @@ struct ScratchLayout {
                   shape.n_feed_forward, shape.n_feed_forward, shape.n_embedding};
         for (size_t i = 0; i < kBuffers; ++i) buffers[i] = take(n_rows * widths[i] * sizeof(float));
 
-        const size_t widest_input = std::max({shape.n_embedding, shape.attention_width, shape.n_feed_forward});
+        widest_input = std::max<size_t>({shape.n_embedding, shape.attention_width, shape.n_feed_forward});
         quantized_bytes_of_row = 2 * kernels::quantized_row_bytes(widest_input);
         quantized = take(n_rows * quantized_bytes_of_row);
+        thread_inputs = take(n_threads * ThreadInputs::bytes_of_thread(widest_input));
         angles = take(n_rows * 2 * shape.n_pairs * sizeof(float));
 
         const size_t state_bytes = kernels::attention_state_floats(shape.value_dim) * sizeof(float);
