@@ -12,7 +12,7 @@ constexpr size_t kStreamRows = INLAY_REGISTERS >= 32 ? 8 : 4;      // rows that 
 constexpr size_t kPanelFromRows = INLAY_REGISTERS >= 32 ? 32 : 4;  // more rows than these are worth a panel
 constexpr unsigned kPanelRows = INLAY_REGISTERS >= 32 ? 8 : INLAY_REGISTERS >= 8 ? 4 : 1;
 constexpr size_t kPanelTiles = 24;        // a multiple of the tiles in a strip; 15 KiB, so that rows fit beside them
-constexpr size_t kRowsAtOnce = 128;       // rows that go over all groups before the next ones come
+constexpr size_t kRowsAtOnce = 256;       // rows that go over all groups before the next ones come
 constexpr size_t kRowsBytes = 768 << 10;  // their activations stay in the second cache level
 
 // The quantised rows that a product works on.

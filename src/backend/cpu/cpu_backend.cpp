@@ -9,7 +9,7 @@ namespace inlay {
 namespace {
 
 constexpr size_t kRowGrain = 8;  // rows of one task
-constexpr size_t kMostRowsOfRange = 128;
+constexpr size_t kMostRowsOfRange = 256;
 constexpr size_t kFewestRowsOfRange = 32;  // fewer are better shared by the threads
 
 }  // namespace
