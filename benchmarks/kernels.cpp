@@ -22,7 +22,7 @@ constexpr size_t kCols = 4096;
 constexpr size_t kOutputs = 16384;  // with kCols columns more than caches hold
 
 struct Peaks {
-    double read = benchmarks::read_bandwidth(1, size_t{256} << 20);
+    double read = benchmarks::read_bandwidth(1, size_t{256} << 20).best;
     double int8 = benchmarks::int8_peak();
     double f32 = benchmarks::f32_peak();
 };

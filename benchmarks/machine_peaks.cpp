@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -38,15 +37,15 @@ uint64_t sum(const std::byte* data, size_t n_bytes) {
     return total;
 }
 
-// Seconds of the fastest pass in which all threads, each its part, read the data.
-double fastest_pass(const std::byte* data, size_t n_threads, size_t n_part) {
+// Seconds of each pass in which all threads, each its part, read the data; ascending.
+std::vector<double> passes(const std::byte* data, size_t n_threads, size_t n_part) {
     std::atomic<uint64_t> total = 0;
     std::atomic<size_t> n_arrived = 0;
     const auto meet = [&](size_t n_meetings) {
         ++n_arrived;
         while (n_arrived < n_meetings * n_threads) std::this_thread::yield();
     };
-    double best = INFINITY;
+    std::vector<double> seconds;
     const auto read = [&](size_t thread) {
         for (size_t pass = 0; pass < kPasses; ++pass) {
             meet(2 * pass + 1);
@@ -54,14 +53,15 @@ double fastest_pass(const std::byte* data, size_t n_threads, size_t n_part) {
             total += sum(data + thread * n_part, n_part);
             meet(2 * pass + 2);
             const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-            if (thread == 0) best = std::min(best, elapsed.count());
+            if (thread == 0) seconds.push_back(elapsed.count());
         }
     };
     std::vector<std::thread> others;
     for (size_t thread = 1; thread < n_threads; ++thread) others.emplace_back(read, thread);
     read(0);
     for (std::thread& thread : others) thread.join();
-    return best;
+    std::sort(seconds.begin(), seconds.end());
+    return seconds;
 }
 
 // Twelve chains hide an instruction's latency, and fit the registers.
@@ -122,13 +122,15 @@ double f32_peak() {
 #endif
 }
 
-double read_bandwidth(size_t n_threads, size_t n_bytes) {
+ReadBandwidth read_bandwidth(size_t n_threads, size_t n_bytes) {
     const size_t n_part = n_bytes / n_threads / kLine * kLine;
     const size_t n_read = n_part * n_threads;
     PageRange pages(system_pages(), n_read, true);
     pages.commit(0, n_read, true);
     std::fill(pages.data(), pages.data() + n_read, std::byte{1});  // else all of it may be the one page of zeros
-    return static_cast<double>(n_read) / fastest_pass(pages.data(), n_threads, n_part);
+    const std::vector<double> seconds = passes(pages.data(), n_threads, n_part);
+    const auto bytes = static_cast<double>(n_read);
+    return {.median = bytes / seconds[seconds.size() / 2], .best = bytes / seconds.front()};
 }
 
 }  // namespace inlay::benchmarks

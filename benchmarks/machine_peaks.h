@@ -6,8 +6,12 @@
 namespace inlay::benchmarks {
 
 // Bytes a second that `n_threads` threads together read of `n_bytes`, over and over, each its part in order, out of
-// large pages: the best of many passes. Of a model's weights the caches keep a part from token to token; so of these.
-double read_bandwidth(size_t n_threads, size_t n_bytes);
+// large pages. Of a model's weights the caches keep a part from token to token; so of these.
+struct ReadBandwidth {
+    double median;  // of the passes
+    double best;
+};
+ReadBandwidth read_bandwidth(size_t n_threads, size_t n_bytes);
 
 // Operations a second of one thread, a multiplication and an addition being two: dot products of int8 into int32, and
 // fused multiply-adds of f32, with nothing to load. 0 where this build knows no instruction for it.
