@@ -107,8 +107,7 @@ void Workers::join_threads() {
 
 void Workers::stop() noexcept {
     stopping_.store(true, std::memory_order_seq_cst);
-    wake_count_.fetch_add(1, std::memory_order_seq_cst);
-    wake_count_.notify_all();
+    wake_sleepers();
 }
 
 // --- callers ---------------------------------------------------------------------------------------------------------
@@ -120,11 +119,11 @@ void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
         return;
     }
     publish(*list, n_tasks, invoke, task);
-    const bool has_woken = wake_sleepers();
+    const bool any_slept = n_sleepers_.load(std::memory_order_relaxed) != 0;
+    if (any_slept) wake_sleepers();
     run_task(list->ranges[0], 0, 0);
-    // Who went to sleep while the list was published saw none or is seen here.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (!has_woken) wake_sleepers();
+    // Who went to sleep meanwhile is seen by this, or comes after it and sees the list.
+    if (n_sleepers_.fetch_add(0, std::memory_order_acq_rel) != 0 && !any_slept) wake_sleepers();
     while (take_and_run(*list, 0)) {
     }
     wait_until_done(*list, n_tasks);
@@ -175,11 +174,9 @@ void Workers::publish(List& list, size_t n_tasks, Invoke invoke, const void* tas
     }
 }
 
-bool Workers::wake_sleepers() {
-    if (n_sleepers_.load(std::memory_order_relaxed) == 0) return false;
+void Workers::wake_sleepers() {
     wake_count_.fetch_add(1, std::memory_order_seq_cst);
     wake_count_.notify_all();
-    return true;
 }
 
 // Where range i begins; the first one is never empty.

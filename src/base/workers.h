@@ -91,7 +91,7 @@ private:
     void run_tasks(size_t n_tasks, Invoke invoke, const void* task);
     List* take_place();
     void publish(List& list, size_t n_tasks, Invoke invoke, const void* task);
-    bool wake_sleepers();
+    void wake_sleepers();
     size_t begin_of_range(size_t n_tasks, size_t i) const;
     bool has_tasks(const List& list) const;
     bool take_and_run(List& list, unsigned thread);
