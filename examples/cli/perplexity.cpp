@@ -1,11 +1,13 @@
 // inlay perplexity: how well a model predicts a text, in one of the windows of text_windows.h: a mean of
-// -ln p(token | tokens before it in its window). With --against, also how far the predictions are from those with keys
-// and values of another type, row by row: both are computed side by side, in the same way otherwise.
+// -ln p(token | tokens before it in its window). With --against or --against-compute, also how far the predictions are
+// from those with keys and values of another type or with activations of another kind, row by row: both are computed
+// side by side, in the same way otherwise.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "arguments.h"
 #include "choice.h"
@@ -20,6 +22,8 @@
 namespace cli {
 namespace {
 
+constexpr std::int32_t kNotGiven = -1;
+
 struct PerplexityArguments {
     ModelArguments model;
     ComputeArguments compute;
@@ -28,6 +32,20 @@ struct PerplexityArguments {
     std::uint32_t n_context = 0;  // 0: not given, as the next
     std::uint32_t stride = 0;
     std::int32_t against = INLAY_KV_DEFAULT;  // not given
+    std::int32_t against_compute = kNotGiven;
+
+    bool compares() const { return against != INLAY_KV_DEFAULT || against_compute != kNotGiven; }
+    // How the predictions are computed that are compared with.
+    ComputeArguments reference_compute() const {
+        ComputeArguments reference = compute;
+        if (against_compute != kNotGiven) reference.compute = against_compute;
+        return reference;
+    }
+    CacheArguments reference_cache() const {
+        CacheArguments reference = cache;
+        if (against != INLAY_KV_DEFAULT) reference.kv = {.both = against};
+        return reference;
+    }
 };
 
 // Over all scored tokens.
@@ -38,27 +56,31 @@ struct Measured {
     std::optional<Comparison> comparison;
 };
 
-// The cache that is compared with.
-CacheArguments reference_cache(const PerplexityArguments& arguments) {
-    CacheArguments cache = arguments.cache;
-    cache.kv = {.both = arguments.against};
-    return cache;
-}
-
 struct Sessions {
     inlay::Session tested;
     std::optional<inlay::Session> reference;
 };
 
-Sessions create_sessions(const PerplexityArguments& arguments, const inlay::Engine& engine, std::size_t n_tokens) {
+// `reference`: the engine that is compared with, where there is such.
+Sessions create_sessions(const PerplexityArguments& arguments, const inlay::Engine& engine,
+                         const std::optional<inlay::Engine>& reference, std::size_t n_tokens) {
     inlay::SessionOptions options;
     options.context_tokens = static_cast<std::uint32_t>(n_tokens);
-    const auto create = [&](const CacheArguments& cache) {
-        return inlay::Session(cache.create(engine, n_tokens, INLAY_CACHE_NO_REUSE), options);
+    const auto create = [&](const inlay::Engine& of, const CacheArguments& cache) {
+        return inlay::Session(cache.create(of, n_tokens, INLAY_CACHE_NO_REUSE), options);
     };
-    Sessions sessions{create(arguments.cache), std::nullopt};
-    if (arguments.against != INLAY_KV_DEFAULT) sessions.reference = create(reference_cache(arguments));
+    Sessions sessions{create(engine, arguments.cache), std::nullopt};
+    if (reference) sessions.reference = create(*reference, arguments.reference_cache());
     return sessions;
+}
+
+// The engine of the reference: the same one unless activations are of another kind.
+std::optional<inlay::Engine> reference_engine(const PerplexityArguments& arguments, const inlay::Engine& engine,
+                                              const Interrupt& interrupt, bool json) {
+    if (!arguments.compares()) return std::nullopt;
+    const ComputeArguments compute = arguments.reference_compute();
+    if (compute.compute == arguments.compute.compute) return engine;
+    return compute.open(arguments.model, interrupt, !json);
 }
 
 Measured measure(Sessions& sessions, const TextWindows& windows, const std::vector<std::int32_t>& text,
@@ -92,7 +114,9 @@ Json to_json(const std::optional<double>& value) {
 }
 
 void add_comparison(Json& result, const PerplexityArguments& arguments, const Comparison& comparison) {
-    result["against"] = choice_name(kKvTypes, arguments.against);
+    result["against"] = arguments.reference_cache().kv.name();
+    result["compute"] = choice_name(kComputeModes, arguments.compute.compute);
+    result["against_compute"] = choice_name(kComputeModes, arguments.reference_compute().compute);
     result["nll_difference"] = comparison.nll_difference;
     result["nll_difference_se"] = to_json(comparison.nll_difference_se);
     result["mean_kl"] = comparison.mean_kl;
@@ -102,11 +126,18 @@ void add_comparison(Json& result, const PerplexityArguments& arguments, const Co
     result["top1_agreement"] = comparison.top1_agreement;
 }
 
+// What is compared: the types, and the activations where they are of two kinds.
+std::string label(const PerplexityArguments& arguments, const CacheArguments& cache, const ComputeArguments& compute) {
+    if (arguments.against_compute == kNotGiven) return cache.kv.name();
+    return choice_name(kComputeModes, compute.compute) + " with " + cache.kv.name();
+}
+
 void print_comparison(const PerplexityArguments& arguments, const Comparison& comparison) {
     std::printf(
         "%s against %s: loss %+.6f (standard error %.6f), KL %.3g (standard error %.3g, 99th percentile %.3g), "
         "same most likely token %.2f %%\n",
-        arguments.cache.kv.name().c_str(), choice_name(kKvTypes, arguments.against).c_str(), comparison.nll_difference,
+        label(arguments, arguments.cache, arguments.compute).c_str(),
+        label(arguments, arguments.reference_cache(), arguments.reference_compute()).c_str(), comparison.nll_difference,
         comparison.nll_difference_se.value_or(0), comparison.mean_kl, comparison.mean_kl_se.value_or(0),
         comparison.p99_kl, 100 * comparison.top1_agreement);
 }
@@ -120,7 +151,8 @@ int perplexity(const PerplexityArguments& arguments, bool json) {
     if (text.size() < 2) throw inlay::Error(INLAY_E_INVALID_ARGUMENT, "the text has fewer than two tokens");
     const TextWindows windows = text_windows(text.size(), arguments.n_context, arguments.stride, engine);
 
-    Sessions sessions = create_sessions(arguments, engine, std::min(windows.n_context, text.size()));
+    const std::optional<inlay::Engine> reference = reference_engine(arguments, engine, interrupt, json);
+    Sessions sessions = create_sessions(arguments, engine, reference, std::min(windows.n_context, text.size()));
     interrupt.watch(sessions.tested);
     const Measured measured = measure(sessions, windows, text, chunk_for_logits(engine.info()), interrupt);
     if (json) {
@@ -159,6 +191,9 @@ Command add_perplexity(CLI::App& app) {
     arguments->cache.add_to(*command);
     add_choice(*command, "--against", arguments->against, kKvTypes,
                "Compare with keys and values of this type, computed beside")
+        ->default_str("");
+    add_choice(*command, "--against-compute", arguments->against_compute, kComputeModes,
+               "Compare with activations of this kind, computed beside")
         ->default_str("");
     arguments->compute.add_to(*command);
     return {command, [arguments](bool json) { return perplexity(*arguments, json); }};

@@ -500,6 +500,20 @@ class Measure(WithFolder):
         plain = inlay("perplexity", TINY, "-f", text, *types[0], "--against", "f32")
         self.assertIn(b"f32/f16 against f32: loss ", plain)
 
+    def test_perplexity_against_other_activations(self):
+        model = os.path.join(DATA, "quant_models", "q_Q4_1.gguf")
+        text = self.write("text.txt", b"The quick brown fox jumps over the lazy dog; 17 of them do not. " * 5)
+        command = ["perplexity", model, "-f", text, "--kv", "f32", "--ctx", 40]
+        same = inlay_json(*command, "--compute", "f32", "--against-compute", "f32")
+        self.assertEqual((same["mean_kl"], same["nll_difference"], same["top1_agreement"]), (0, 0, 1))
+        other = inlay_json(*command, "--against-compute", "f32")
+        self.assertEqual((other["compute"], other["against_compute"], other["against"]), ("auto", "f32", "f32"))
+        self.assertTrue(0 < other["mean_kl"] < 0.01, other)
+        exact = inlay_json(*command, "--compute", "f32")
+        self.assertAlmostEqual(other["nll"] - other["nll_difference"], exact["nll"], places=9)
+        plain = inlay("perplexity", model, "-f", text, "--against", "f32", "--against-compute", "f32")
+        self.assertIn(b"auto with f16 against f32 with f32: loss ", plain)
+
     def rows(self, tokens, windows, kv):
         """The rows of logits that score the windows' tokens."""
         out = os.path.join(self.folder, "logits.npy")
