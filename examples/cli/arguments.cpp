@@ -83,12 +83,14 @@ void CacheArguments::add_to(CLI::App& app) {
                "Budget of keys and values in MB, 10^6 bytes; 0: what is needed");
 }
 
-inlay::Cache CacheArguments::create(const inlay::Engine& engine, std::uint64_t n_tokens, std::uint32_t flags) const {
+inlay::Cache CacheArguments::create(const inlay::Engine& engine, std::uint64_t n_tokens, std::uint32_t flags,
+                                    std::uint64_t n_sequences) const {
     inlay::CacheOptions options;
     options.flags = flags;
     options.key_type = kv.key_type();
     options.value_type = kv.value_type();
-    options.bytes = megabytes ? megabytes * 1'000'000 : inlay::Cache::bytes_for(engine, n_tokens, options);
+    options.bytes =
+        megabytes ? megabytes * 1'000'000 : n_sequences * inlay::Cache::bytes_for(engine, n_tokens, options);
     return inlay::Cache(engine, options);
 }
 

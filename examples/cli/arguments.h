@@ -59,8 +59,9 @@ struct CacheArguments {
     std::uint64_t megabytes = 0;
 
     void add_to(CLI::App& app);
-    // A cache of the budget that was given, or with room for one sequence of `n_tokens`.
-    inlay::Cache create(const inlay::Engine& engine, std::uint64_t n_tokens, std::uint32_t flags) const;
+    // A cache of the budget that was given, or with room for `n_sequences` of `n_tokens` each.
+    inlay::Cache create(const inlay::Engine& engine, std::uint64_t n_tokens, std::uint32_t flags,
+                        std::uint64_t n_sequences = 1) const;
 };
 
 // A text that a model's tokenizer has yet to see, or ids in its place.

@@ -36,7 +36,7 @@ public:
           any_token_(0, static_cast<std::int32_t>(engine.info().n_vocabulary) - 1) {}
 
     void repeat(const Interrupt& interrupt, Measured& measured) {
-        const inlay::Cache cache = arguments_.cache.create(engine_, n_cache_tokens(), 0);
+        const inlay::Cache cache = arguments_.cache.create(engine_, n_tokens_of_session(), 0, n_sequences());
         begin_sessions(cache);
         const std::uint64_t n_steps_before = engine_.info().n_steps;
         const Clock::time_point start = Clock::now();
@@ -64,11 +64,9 @@ public:
     }
 
 private:
-    // Room for all, shared or not; every block but the last is full.
-    std::uint64_t n_cache_tokens() const {
-        const std::uint64_t n_session = std::uint64_t{arguments_.n_prompt} + arguments_.n_generate + 32;
-        return n_session * arguments_.n_parallel + engine_.info().max_step_tokens;
-    }
+    std::uint64_t n_tokens_of_session() const { return std::uint64_t{arguments_.n_prompt} + arguments_.n_generate + 1; }
+    // Room for all, as if nothing were shared.
+    std::uint64_t n_sequences() const { return arguments_.n_parallel + (arguments_.warm_prefix ? 1u : 0u); }
 
     std::vector<std::int32_t> random_tokens(std::size_t n) {
         std::vector<std::int32_t> tokens(n);

@@ -249,7 +249,7 @@ typedef struct inlay_logger {
 /*
  * The weights stay in the file, which is mapped as long as the engine lives, and products use them as they lie there:
  * nothing is copied, opening takes little longer than reading the vocabulary, and processes share the system's file
- * cache. The logits are the same, but tokens take longer: one at a time about seven times, in long prompts much less.
+ * cache. The logits are the same, but tokens take longer: one at a time five to seven times, in long prompts little.
  * As with any mapping, the process dies by SIGBUS, at any time, when somebody truncates the file or it can not be read;
  * a file that is written to gives other logits.
  */
