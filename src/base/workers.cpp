@@ -21,9 +21,6 @@ constexpr int kSpinsBeforeSleep = 4000;
 constexpr int kSpinsBeforeYield = 2000;
 constexpr int kSpinsBetweenLooks = 64;  // at what others have to do
 
-constexpr uint64_t kOneFromFront = 1;
-constexpr uint64_t kOneFromEnd = uint64_t{1} << kTaskBits;
-
 uint64_t tasks_left(uint64_t list_number, uint64_t first, uint64_t end) {
     return list_number << (2 * kTaskBits) | end << kTaskBits | first;
 }
@@ -195,16 +192,15 @@ void Workers::run_task(Range& range, size_t i, unsigned thread) {
     range.n_done.fetch_add(1, std::memory_order_release);
 }
 
-// The next task of the thread's own range, or the last of another's; false: all are taken.
+// The next task of the thread's own range, or of another's; false: all are taken.
 bool Workers::take_and_run(List& list, unsigned thread) {
     for (unsigned i = 0; i < n_ranges_; ++i) {
         Range& range = list.ranges[(thread + i) % n_ranges_];
         uint64_t left = range.left.load(std::memory_order_acquire);
         while (!is_empty(left)) {
-            const uint64_t taken = i == 0 ? left + kOneFromFront : left - kOneFromEnd;
-            if (!range.left.compare_exchange_weak(left, taken, std::memory_order_acq_rel, std::memory_order_acquire))
+            if (!range.left.compare_exchange_weak(left, left + 1, std::memory_order_acq_rel, std::memory_order_acquire))
                 continue;
-            run_task(range, i == 0 ? first_task(left) : end_task(taken), thread);
+            run_task(range, first_task(left), thread);
             return true;
         }
     }

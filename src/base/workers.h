@@ -1,8 +1,7 @@
 // The compute threads: a task list is worked off by the calling thread and the pool together. The tasks are cut into a
 // range for each thread, which it goes through from the front: tasks that follow each other read memory that does. A
-// thread whose range is done takes from the ends of the others', so one that wakes late or was preempted delays nothing
-// but its own task, and the caller never waits for a thread that took none. Which thread runs a task never decides a
-// result.
+// thread whose range is done goes on with the others', so one that wakes late or was preempted delays nothing but its
+// own task, and the caller never waits for a thread that took none. Which thread runs a task never decides a result.
 //
 // Engines may share a pool, so several lists may be there at a time: each lies in a place of its own, and the pool's
 // threads take one task from each in turn. No caller waits for another.
