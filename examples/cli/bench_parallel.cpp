@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    std::uint64_t n_tokens_of_session() const { return std::uint64_t{arguments_.n_prompt} + arguments_.n_generate + 1; }
+    std::uint32_t n_tokens_of_session() const { return arguments_.n_prompt + arguments_.n_generate + 1; }
     // Room for all, as if nothing were shared.
     std::uint64_t n_sequences() const { return arguments_.n_parallel + (arguments_.warm_prefix ? 1u : 0u); }
 
@@ -76,7 +76,7 @@ private:
 
     void begin_sessions(const inlay::Cache& cache) {
         inlay::SessionOptions options;
-        options.context_tokens = arguments_.n_prompt + arguments_.n_generate + 1;
+        options.context_tokens = n_tokens_of_session();
         inlay::GenerationOptions generation;
         generation.flags = INLAY_GENERATION_IGNORE_END;
         generation.max_new_tokens = arguments_.n_generate;

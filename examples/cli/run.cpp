@@ -159,9 +159,8 @@ Command add_run(CLI::App& app) {
     add_number(*command, "--seed", arguments->generation.seed, {0, UINT64_MAX}, "Seed of sampling");
     command->add_flag("--ignore-eos", arguments->ignore_end, "Go on after the model has ended its text");
     add_name(*command, "--load", arguments->load,
-             "Go on with a session that --save wrote, by the options given now; its tokens come before the prompt's, "
-             "if there "
-             "is one; -: stdin");
+             "Go on with a session that --save wrote, by the options given now; its tokens come before those of a "
+             "prompt; -: stdin");
     add_name(*command, "--save", arguments->save, "Write the session to a file when the text is done");
     add_context(*command, arguments->context_tokens);
     arguments->cache.add_to(*command);

@@ -68,7 +68,7 @@ enum class InputPrecision : uint8_t {
     kDouble   // 16 bits: where the input has outliers, or nothing comes after that could average the error out
 };
 
-// What a product multiplies: rows as they lie, or what is made of them first.
+// What a product multiplies: rows as they lie, or what is made of them first, by a norm or a gate, not both.
 struct LinearInput {
     Activation rows;
     WeightId norm = kNoWeight;  // rms_norm(rows), with norm_epsilon

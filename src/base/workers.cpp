@@ -123,16 +123,14 @@ void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
     if (n_sleepers_.fetch_add(0, std::memory_order_acq_rel) != 0 && !any_slept) wake_sleepers();
     while (take_and_run(*list, 0)) {
     }
-    wait_until_done(*list, n_tasks);
+    wait_until_done(*list);
     list->is_taken.store(false, std::memory_order_release);
 }
 
-void Workers::wait_until_done(const List& list, size_t n_tasks) {
+void Workers::wait_until_done(const List& list) {
     const auto is_done = [&] {
-        for (size_t i = 0; i < n_ranges_; ++i)
-            if (list.ranges[i].n_done.load(std::memory_order_acquire) !=
-                begin_of_range(n_tasks, i + 1) - begin_of_range(n_tasks, i))
-                return false;
+        for (unsigned i = 0; i < n_ranges_; ++i)
+            if (list.ranges[i].n_unfinished.load(std::memory_order_acquire) != 0) return false;
         return true;
     };
     for (int spins = 0; spins < kSpinsBeforeYield; ++spins) {
@@ -162,12 +160,13 @@ Workers::List* Workers::take_place() {
 void Workers::publish(List& list, size_t n_tasks, Invoke invoke, const void* task) {
     for (unsigned i = n_ranges_; i-- > 0;) {
         Range& range = list.ranges[i];
-        const size_t first = std::max(size_t{1}, begin_of_range(n_tasks, i));
+        const size_t first = begin_of_range(n_tasks, i);
+        const size_t end = begin_of_range(n_tasks, i + 1);
         const uint64_t number = list_number(range.left.load(std::memory_order_relaxed)) + 1;
-        range.n_done.store(0, std::memory_order_relaxed);
+        range.n_unfinished.store(static_cast<uint32_t>(end - first), std::memory_order_relaxed);
         range.invoke = invoke;
         range.task = task;
-        range.left.store(tasks_left(number, first, begin_of_range(n_tasks, i + 1)), std::memory_order_release);
+        range.left.store(tasks_left(number, std::max(size_t{1}, first), end), std::memory_order_release);
     }
 }
 
@@ -189,7 +188,7 @@ bool Workers::has_tasks(const List& list) const {
 
 void Workers::run_task(Range& range, size_t i, unsigned thread) {
     range.invoke(range.task, i, thread);
-    range.n_done.fetch_add(1, std::memory_order_release);
+    range.n_unfinished.fetch_sub(1, std::memory_order_release);
 }
 
 // The next task of the thread's own range, or of another's; false: all are taken.

@@ -70,7 +70,7 @@ private:
         // Number of the list in this place (24 bits), end (20) and first (20) of the tasks that are left: one word, so
         // that taking a task proves that its list is not over.
         std::atomic<uint64_t> left{0};
-        std::atomic<uint32_t> n_done{0};
+        std::atomic<uint32_t> n_unfinished{0};  // tasks
 
         // Written while no task is left to take, read by whoever took one.
         Invoke invoke = nullptr;
@@ -95,7 +95,7 @@ private:
     bool has_tasks(const List& list) const;
     bool take_and_run(List& list, unsigned thread);
     static void run_task(Range& range, size_t i, unsigned thread);
-    void wait_until_done(const List& list, size_t n_tasks);
+    void wait_until_done(const List& list);
     bool take_from_any(unsigned& first, unsigned thread);
     bool any_has_tasks() const;
     bool any_has_tasks_of(unsigned thread) const;
