@@ -10,7 +10,7 @@ namespace {
 // How long a leader waits for those who took part lately. Without this, two threads that call in turn never meet: each
 // comes back just after the other has begun. On a busy machine a thread takes up to a millisecond to wake.
 constexpr std::chrono::microseconds kLongestGathering{1000};
-constexpr int kGatheringPartOfStep = 20;
+constexpr int kGatheringPartOfStep = 10;
 constexpr uint64_t kRecentSteps = 2;
 
 // Room comes when another thread releases, truncates or unpins something, or cancels: nobody tells the scheduler.
