@@ -4,19 +4,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 
 namespace inlay {
 namespace {
 
 using namespace std::chrono_literals;
 
-// One wait for a preempted thread is a few milliseconds: against the longest pause about a hundredth.
 constexpr PoolThread::Clock::duration kFirstPause = 8ms;
 constexpr PoolThread::Clock::duration kLongestPause = 512ms;
 constexpr PoolThread::Clock::duration kSoon = 100ms;
-constexpr PoolThread::Clock::duration kStall = 300us;       // far shorter than a time slice
-constexpr PoolThread::Clock::duration kLongestSleep = 5ms;  // a pool that is stopped waits no longer
+constexpr PoolThread::Clock::duration kTrial = 16ms;  // who has slept gets more than a slice at first
+constexpr PoolThread::Clock::duration kMoves = 20ms;  // the system moves threads to free processors before long
+constexpr PoolThread::Clock::duration kInterruption = 20us;
+constexpr PoolThread::Clock::duration kMostLost = 2ms;  // the host's own threads, in turns with the pool, take less
+constexpr PoolThread::Clock::duration kStall = 300us;   // far shorter than a time slice
 
 }  // namespace
 
@@ -37,24 +38,47 @@ std::chrono::nanoseconds PoolThread::processor_time() const noexcept {
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-void PoolThread::sit_out(const std::atomic<bool>& stopping) noexcept {
-    if (!stalled_.load(std::memory_order_relaxed)) return;
-    Clock::time_point now = Clock::now();
-    pause_ = now - last_pause_end_ < kSoon ? std::min(4 * pause_, kLongestPause) : kFirstPause;
-    for (const Clock::time_point end = now + pause_; now < end && !stopping.load(std::memory_order_acquire);
-         now = Clock::now())
-        std::this_thread::sleep_for(std::min(end - now, kLongestSleep));
-    last_pause_end_ = now;
-    stalled_.store(false, std::memory_order_relaxed);
+void PoolThread::note_processor(bool is_callers) noexcept {
+    if (!is_callers) {
+        on_callers_since_ = {};
+        return;
+    }
+    const Clock::time_point now = Clock::now();
+    if (on_callers_since_ == Clock::time_point{}) on_callers_since_ = now;
+    if (now - on_callers_since_ > kMoves) mark_stalled();
 }
 
-void StallWatch::look() noexcept {
-    if (!watched_) return begin();
+PoolThread::Clock::duration PoolThread::begin_pause() noexcept {
+    on_callers_since_ = {};
+    stalled_.store(false, std::memory_order_relaxed);
+    const Clock::time_point now = Clock::now();
+    pause_ = now - pause_end_ < kSoon ? std::min(4 * pause_, kLongestPause) : kFirstPause;
+    pause_end_ = now + pause_;
+    return pause_;
+}
+
+bool ProcessorTrial::goes_on() noexcept {
+    const PoolThread::Clock::time_point now = PoolThread::Clock::now();
+    if (now - last_ > kInterruption) lost_ += now - last_;
+    last_ = now;
+    if (lost_ > kMostLost) return false;
+    has_passed_ = now - begin_ >= kTrial;
+    return !has_passed_;
+}
+
+bool StallWatch::sees_stall() noexcept {
+    if (has_seen_) return true;
+    if (!watched_) {
+        begin();
+        return false;
+    }
     const PoolThread::Clock::duration waited = PoolThread::Clock::now() - since_;
-    if (waited < kStall) return;
+    if (waited < kStall) return false;
     const std::chrono::nanoseconds now = watched_->processor_time();
-    if (watched_->works_on(list_) && now.count() >= 0 && now - ran_before_ < waited / 2) watched_->mark_stalled();
+    has_seen_ = watched_->works_on(list_) && now.count() >= 0 && now - ran_before_ < waited / 2;
+    if (has_seen_) watched_->mark_stalled();
     watched_ = nullptr;
+    return has_seen_;
 }
 
 void StallWatch::begin() noexcept {

@@ -1,6 +1,7 @@
 #include "base/workers.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <cfenv>
@@ -21,6 +22,10 @@ constexpr int kSpinsBeforeSleep = 4000;
 constexpr int kSpinsBeforeYield = 2000;
 constexpr int kSpinsBetweenLooks = 64;  // at what others have to do
 
+// A caller that waits for a thread which stands still sleeps, so that the system may run it on the caller's processor:
+// a millisecond instead of a whole time slice.
+constexpr std::chrono::microseconds kLetRun{50};
+
 uint64_t tasks_left(uint64_t list_number, uint64_t first, uint64_t end) {
     return list_number << (2 * kTaskBits) | end << kTaskBits | first;
 }
@@ -37,11 +42,20 @@ bool is_empty(uint64_t left) {
     return first_task(left) == end_task(left);
 }
 
-void pause() {
+void spin_briefly() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     asm volatile("yield");
+#endif
+}
+
+// Below 0 where the system does not say.
+int current_processor() {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
 #endif
 }
 
@@ -103,7 +117,11 @@ void Workers::join_threads() {
 }
 
 void Workers::stop() noexcept {
-    stopping_.store(true, std::memory_order_seq_cst);
+    {
+        const std::lock_guard lock(pause_mutex_);
+        stopping_.store(true, std::memory_order_seq_cst);
+    }
+    pause_ended_.notify_all();
     wake_sleepers();
 }
 
@@ -135,11 +153,16 @@ void Workers::wait_until_done(const List& list) {
     };
     for (int spins = 0; spins < kSpinsBeforeYield; ++spins) {
         if (is_done()) return;
-        pause();
+        spin_briefly();
     }
     // A task is long, or its thread was preempted inside it.
     StallWatch watch(pool_threads_, &list);
-    for (; !is_done(); watch.look()) std::this_thread::yield();
+    while (!is_done()) {
+        if (watch.sees_stall())
+            std::this_thread::sleep_for(kLetRun);
+        else
+            std::this_thread::yield();
+    }
 }
 
 // The first free place, so that the pool has few to look at. Null: none is free.
@@ -158,6 +181,7 @@ Workers::List* Workers::take_place() {
 
 // All but task 0, which is the caller's: it begins while the other processors are still being told.
 void Workers::publish(List& list, size_t n_tasks, Invoke invoke, const void* task) {
+    const int processor = current_processor();
     for (unsigned i = n_ranges_; i-- > 0;) {
         Range& range = list.ranges[i];
         const size_t first = begin_of_range(n_tasks, i);
@@ -166,6 +190,7 @@ void Workers::publish(List& list, size_t n_tasks, Invoke invoke, const void* tas
         range.n_unfinished.store(static_cast<uint32_t>(end - first), std::memory_order_relaxed);
         range.invoke = invoke;
         range.task = task;
+        range.processor.store(processor, std::memory_order_relaxed);
         range.left.store(tasks_left(number, std::max(size_t{1}, first), end), std::memory_order_release);
     }
 }
@@ -217,10 +242,22 @@ bool Workers::take_from_any(unsigned& first, unsigned thread) {
         const bool has_run = take_and_run(lists_[place], thread);
         pool_threads_[thread].end();
         if (!has_run) continue;
+        leave_processor_to_caller(lists_[place], thread);
         first = place + 1;
         return true;
     }
     return false;
+}
+
+void Workers::leave_processor_to_caller(const List& list, unsigned thread) {
+    const bool is_callers = is_on(list, thread, current_processor());
+    pool_threads_[thread].note_processor(is_callers);
+    if (is_callers) std::this_thread::yield();
+}
+
+// Whether the list's caller was on that processor when it made the list.
+bool Workers::is_on(const List& list, unsigned thread, int processor) const {
+    return processor >= 0 && list.ranges[thread % n_ranges_].processor.load(std::memory_order_relaxed) == processor;
 }
 
 bool Workers::any_has_tasks() const {
@@ -242,16 +279,47 @@ void Workers::work(unsigned thread) {
     pool_threads_[thread].arrive();
     unsigned first = 0;
     while (!stopping_.load(std::memory_order_acquire)) {
-        pool_threads_[thread].sit_out(stopping_);
+        if (pool_threads_[thread].has_stalled()) stay_away(thread);
         if (!take_from_any(first, thread)) wait_for_tasks(thread);
     }
+}
+
+// Until the thread has its processor to itself. It tries that only when there is work: a pool without work sleeps.
+void Workers::stay_away(unsigned thread) {
+    do {
+        pause(pool_threads_[thread].begin_pause());
+        wait_for_tasks(thread);
+    } while (!stopping_.load(std::memory_order_acquire) && !has_processor_to_itself(thread));
+}
+
+bool Workers::has_processor_to_itself(unsigned thread) const {
+    ProcessorTrial trial;
+    while (trial.goes_on())
+        if (keeps_caller_from_processor(thread)) std::this_thread::yield();
+    return trial.has_passed();
+}
+
+bool Workers::keeps_caller_from_processor(unsigned thread) const {
+    const int processor = current_processor();
+    const auto first = lists_.begin();
+    return std::any_of(first, first + n_places_.load(std::memory_order_relaxed), [&](const List& list) {
+        return list.is_taken.load(std::memory_order_relaxed) && is_on(list, thread, processor);
+    });
+}
+
+// Callers do not count on the thread meanwhile: where it is the only one, they do as if there were no pool.
+void Workers::pause(PoolThread::Clock::duration duration) {
+    n_helpers_.fetch_sub(1, std::memory_order_relaxed);
+    std::unique_lock lock(pause_mutex_);
+    pause_ended_.wait_for(lock, duration, [&] { return stopping_.load(std::memory_order_relaxed); });
+    n_helpers_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Workers::wait_for_tasks(unsigned thread) {
     for (int spins = 0; spins < kSpinsBeforeSleep; ++spins) {
         if (any_has_tasks_of(thread) || stopping_.load(std::memory_order_acquire)) return;
         if (spins % kSpinsBetweenLooks == kSpinsBetweenLooks - 1 && any_has_tasks()) return;
-        pause();
+        spin_briefly();
     }
     // Announce the sleep, then look again: a publisher either sees the sleeper or is seen.
     const uint32_t seen = wake_count_.load(std::memory_order_seq_cst);

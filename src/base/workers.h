@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -75,6 +77,8 @@ private:
         // Written while no task is left to take, read by whoever took one.
         Invoke invoke = nullptr;
         const void* task = nullptr;
+
+        std::atomic<int> processor{-1};  // on which the caller was when it made the list
     };
     static constexpr unsigned kMaxRanges = 8;  // more threads share them: all ranges are looked at together
 
@@ -97,9 +101,15 @@ private:
     static void run_task(Range& range, size_t i, unsigned thread);
     void wait_until_done(const List& list);
     bool take_from_any(unsigned& first, unsigned thread);
+    void leave_processor_to_caller(const List& list, unsigned thread);
+    bool is_on(const List& list, unsigned thread, int processor) const;
     bool any_has_tasks() const;
     bool any_has_tasks_of(unsigned thread) const;
     void work(unsigned thread);
+    void stay_away(unsigned thread);
+    bool has_processor_to_itself(unsigned thread) const;
+    bool keeps_caller_from_processor(unsigned thread) const;
+    void pause(PoolThread::Clock::duration duration);
     void wait_for_tasks(unsigned thread);
     unsigned take_number();
 
@@ -108,11 +118,13 @@ private:
     const Threads kind_;
     std::array<List, kMaxLists> lists_;
     alignas(64) std::atomic<unsigned> n_places_{1};  // places that were ever taken: the pool looks at these
-    std::atomic<unsigned> n_helpers_{0};             // threads of the pool that work or wait for work
+    std::atomic<unsigned> n_helpers_{0};             // the pool's threads, less those that pause
     std::atomic<bool> stopping_{false};
     alignas(64) std::atomic<uint32_t> n_sleepers_{0};
     std::atomic<uint32_t> wake_count_{0};
     std::vector<PoolThread> pool_threads_;  // by number; 0 is no one's
+    std::mutex pause_mutex_;
+    std::condition_variable pause_ended_;  // by stop
     std::vector<std::thread> threads_;
     std::atomic<unsigned> next_number_{1};  // of a lent thread; 0 is the caller's. They stay until the end
 };
