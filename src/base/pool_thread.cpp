@@ -67,23 +67,24 @@ bool ProcessorTrial::goes_on() noexcept {
 }
 
 bool StallWatch::sees_stall() noexcept {
-    if (has_seen_) return true;
     if (!watched_) {
         begin();
-        return false;
+        return has_seen_;
     }
     const PoolThread::Clock::duration waited = PoolThread::Clock::now() - since_;
-    if (waited < kStall) return false;
+    if (waited < kStall) return has_seen_;
     const std::chrono::nanoseconds now = watched_->processor_time();
-    has_seen_ = watched_->works_on(list_) && now.count() >= 0 && now - ran_before_ < waited / 2;
-    if (has_seen_) watched_->mark_stalled();
+    if (watched_->works_on(list_) && now.count() >= 0 && now - ran_before_ < waited / 2) {
+        watched_->mark_stalled();
+        has_seen_ = true;
+    }
     watched_ = nullptr;
     return has_seen_;
 }
 
 void StallWatch::begin() noexcept {
-    const auto found =
-        std::ranges::find_if(threads_, [this](const PoolThread& thread) { return thread.works_on(list_); });
+    const auto found = std::ranges::find_if(
+        threads_, [this](const PoolThread& thread) { return thread.works_on(list_) && !thread.has_stalled(); });
     if (found == threads_.end()) return;
     watched_ = &*found;
     since_ = PoolThread::Clock::now();

@@ -1,8 +1,8 @@
 // A thread of a pool as callers see it: the list it works on, and whether the system lets it run. Where another process
 // has its processor, a caller waits milliseconds for a task that stands still; where the system puts the thread on its
 // caller's processor instead, the two take turns and are slower than one. Such a thread takes no tasks for a while, and
-// none after it before it has tried its processor on nothing that anyone waits for. Each pause is longer than the one
-// before it, so that work on fewer threads is not slowed by those that can not run.
+// none after it before it has tried its processor on nothing that anyone waits for. A pause soon after another is
+// longer, up to half a second, so that work on fewer threads is not slowed by those that can not run.
 #pragma once
 
 #include <atomic>

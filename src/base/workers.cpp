@@ -121,7 +121,7 @@ void Workers::stop() noexcept {
         const std::lock_guard lock(pause_mutex_);
         stopping_.store(true, std::memory_order_seq_cst);
     }
-    pause_ended_.notify_all();
+    stopped_.notify_all();
     wake_sleepers();
 }
 
@@ -129,20 +129,26 @@ void Workers::stop() noexcept {
 
 void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
     List* const list = n_tasks > 1 && n_helpers_.load(std::memory_order_relaxed) > 0 ? take_place() : nullptr;
-    if (!list) {
-        for (size_t i = 0; i < n_tasks; ++i) invoke(task, i, 0);
-        return;
-    }
+    if (!list) return run_alone(n_tasks, invoke, task);
     publish(*list, n_tasks, invoke, task);
     const bool any_slept = n_sleepers_.load(std::memory_order_relaxed) != 0;
     if (any_slept) wake_sleepers();
     run_task(list->ranges[0], 0, 0);
     // Who went to sleep meanwhile is seen by this, or comes after it and sees the list.
     if (n_sleepers_.fetch_add(0, std::memory_order_acq_rel) != 0 && !any_slept) wake_sleepers();
-    while (take_and_run(*list, 0)) {
-    }
+    while (take_and_run(*list, 0)) tell_processor(*list);
     wait_until_done(*list);
     list->is_taken.store(false, std::memory_order_release);
+}
+
+// A long list that begins while all of the pool's threads pause is shared with those that come back.
+void Workers::run_alone(size_t n_tasks, Invoke invoke, const void* task) {
+    const bool had_helpers = n_helpers_.load(std::memory_order_relaxed) > 0;
+    for (size_t i = 0; i < n_tasks; ++i) {
+        if (!had_helpers && n_tasks - i > 1 && n_helpers_.load(std::memory_order_relaxed) > 0)
+            return run(n_tasks - i, [=](size_t k, unsigned thread) { invoke(task, i + k, thread); });
+        invoke(task, i, 0);
+    }
 }
 
 void Workers::wait_until_done(const List& list) {
@@ -181,7 +187,7 @@ Workers::List* Workers::take_place() {
 
 // All but task 0, which is the caller's: it begins while the other processors are still being told.
 void Workers::publish(List& list, size_t n_tasks, Invoke invoke, const void* task) {
-    const int processor = current_processor();
+    tell_processor(list);
     for (unsigned i = n_ranges_; i-- > 0;) {
         Range& range = list.ranges[i];
         const size_t first = begin_of_range(n_tasks, i);
@@ -190,9 +196,16 @@ void Workers::publish(List& list, size_t n_tasks, Invoke invoke, const void* tas
         range.n_unfinished.store(static_cast<uint32_t>(end - first), std::memory_order_relaxed);
         range.invoke = invoke;
         range.task = task;
-        range.processor.store(processor, std::memory_order_relaxed);
         range.left.store(tasks_left(number, std::max(size_t{1}, first), end), std::memory_order_release);
     }
+}
+
+// By the list's caller, whom the system may move.
+void Workers::tell_processor(List& list) {
+    const int processor = current_processor();
+    if (list.ranges[0].callers_processor.load(std::memory_order_relaxed) == processor) return;
+    for (unsigned i = 0; i < n_ranges_; ++i)
+        list.ranges[i].callers_processor.store(processor, std::memory_order_relaxed);
 }
 
 void Workers::wake_sleepers() {
@@ -250,14 +263,14 @@ bool Workers::take_from_any(unsigned& first, unsigned thread) {
 }
 
 void Workers::leave_processor_to_caller(const List& list, unsigned thread) {
-    const bool is_callers = is_on(list, thread, current_processor());
-    pool_threads_[thread].note_processor(is_callers);
-    if (is_callers) std::this_thread::yield();
+    const bool is_shared = is_callers(current_processor(), list, thread);
+    pool_threads_[thread].note_processor(is_shared);
+    if (is_shared) std::this_thread::yield();
 }
 
-// Whether the list's caller was on that processor when it made the list.
-bool Workers::is_on(const List& list, unsigned thread, int processor) const {
-    return processor >= 0 && list.ranges[thread % n_ranges_].processor.load(std::memory_order_relaxed) == processor;
+bool Workers::is_callers(int processor, const List& list, unsigned thread) const {
+    return processor >= 0 &&
+           list.ranges[thread % n_ranges_].callers_processor.load(std::memory_order_relaxed) == processor;
 }
 
 bool Workers::any_has_tasks() const {
@@ -294,7 +307,7 @@ void Workers::stay_away(unsigned thread) {
 
 bool Workers::has_processor_to_itself(unsigned thread) const {
     ProcessorTrial trial;
-    while (trial.goes_on())
+    while (!stopping_.load(std::memory_order_relaxed) && trial.goes_on())
         if (keeps_caller_from_processor(thread)) std::this_thread::yield();
     return trial.has_passed();
 }
@@ -303,15 +316,15 @@ bool Workers::keeps_caller_from_processor(unsigned thread) const {
     const int processor = current_processor();
     const auto first = lists_.begin();
     return std::any_of(first, first + n_places_.load(std::memory_order_relaxed), [&](const List& list) {
-        return list.is_taken.load(std::memory_order_relaxed) && is_on(list, thread, processor);
+        return list.is_taken.load(std::memory_order_relaxed) && is_callers(processor, list, thread);
     });
 }
 
-// Callers do not count on the thread meanwhile: where it is the only one, they do as if there were no pool.
+// While all of its threads pause, callers do as if there were no pool.
 void Workers::pause(PoolThread::Clock::duration duration) {
     n_helpers_.fetch_sub(1, std::memory_order_relaxed);
     std::unique_lock lock(pause_mutex_);
-    pause_ended_.wait_for(lock, duration, [&] { return stopping_.load(std::memory_order_relaxed); });
+    stopped_.wait_for(lock, duration, [&] { return stopping_.load(std::memory_order_relaxed); });
     n_helpers_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -321,6 +334,7 @@ void Workers::wait_for_tasks(unsigned thread) {
         if (spins % kSpinsBetweenLooks == kSpinsBetweenLooks - 1 && any_has_tasks()) return;
         spin_briefly();
     }
+    pool_threads_[thread].note_processor(false);  // it may wake on another
     // Announce the sleep, then look again: a publisher either sees the sleeper or is seen.
     const uint32_t seen = wake_count_.load(std::memory_order_seq_cst);
     n_sleepers_.fetch_add(1, std::memory_order_seq_cst);

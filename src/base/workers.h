@@ -78,7 +78,7 @@ private:
         Invoke invoke = nullptr;
         const void* task = nullptr;
 
-        std::atomic<int> processor{-1};  // on which the caller was when it made the list
+        std::atomic<int> callers_processor{-1};
     };
     static constexpr unsigned kMaxRanges = 8;  // more threads share them: all ranges are looked at together
 
@@ -92,8 +92,10 @@ private:
     void start_threads();
     void join_threads();
     void run_tasks(size_t n_tasks, Invoke invoke, const void* task);
+    void run_alone(size_t n_tasks, Invoke invoke, const void* task);
     List* take_place();
     void publish(List& list, size_t n_tasks, Invoke invoke, const void* task);
+    void tell_processor(List& list);
     void wake_sleepers();
     size_t begin_of_range(size_t n_tasks, size_t i) const;
     bool has_tasks(const List& list) const;
@@ -102,7 +104,7 @@ private:
     void wait_until_done(const List& list);
     bool take_from_any(unsigned& first, unsigned thread);
     void leave_processor_to_caller(const List& list, unsigned thread);
-    bool is_on(const List& list, unsigned thread, int processor) const;
+    bool is_callers(int processor, const List& list, unsigned thread) const;
     bool any_has_tasks() const;
     bool any_has_tasks_of(unsigned thread) const;
     void work(unsigned thread);
@@ -124,7 +126,7 @@ private:
     std::atomic<uint32_t> wake_count_{0};
     std::vector<PoolThread> pool_threads_;  // by number; 0 is no one's
     std::mutex pause_mutex_;
-    std::condition_variable pause_ended_;  // by stop
+    std::condition_variable stopped_;  // ends pauses
     std::vector<std::thread> threads_;
     std::atomic<unsigned> next_number_{1};  // of a lent thread; 0 is the caller's. They stay until the end
 };

@@ -30,6 +30,23 @@ bool has_one_processor() {
     return sched_getaffinity(0, sizeof(processors), &processors) == 0 && CPU_COUNT(&processors) == 1;
 }
 
+// Whether another thread gets a processor to itself while this one runs.
+bool has_second_processor() {
+    std::atomic<bool> done{false};
+    bool has_passed = false;
+    std::thread other([&] {
+        for (int i = 0; i < 20 && !has_passed; ++i) {
+            inlay::ProcessorTrial trial;
+            while (trial.goes_on()) continue;
+            has_passed = trial.has_passed();
+        }
+        done = true;
+    });
+    while (!done) continue;
+    other.join();
+    return has_passed;
+}
+
 constexpr auto kLent = Workers::Threads::kLent;
 
 // Host threads inside a lent pool.
@@ -173,7 +190,31 @@ TEST_CASE("a thread that stands still inside a task takes none for a while") {
 
     if (has_one_processor()) INLAY_SKIP("on one processor it stays away");
     while (n_elsewhere == 0 && Clock::now() - begin < std::chrono::seconds(60)) workers.run(10, work);
+    if (n_elsewhere == 0 && !has_second_processor()) INLAY_SKIP("others keep the second processor busy");
     CHECK(n_elsewhere > 0);
+}
+
+TEST_CASE("a list that begins while the pool's thread pauses is shared with it later") {
+    using Clock = std::chrono::steady_clock;
+    if (has_one_processor()) INLAY_SKIP("on one processor it stays away");
+    Workers workers(2);
+    std::atomic<bool> has_stalled{false};
+    while (!has_stalled)
+        workers.run(2, [&](size_t, unsigned thread) {
+            if (thread != 0 && !has_stalled.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        });
+    std::atomic<bool> is_shared{false};
+    const auto end = Clock::now() + std::chrono::seconds(60);
+    std::vector<std::atomic<uint8_t>> n_runs(Workers::kMaxTasks);
+    workers.run(n_runs.size(), [&](size_t i, unsigned thread) {
+        ++n_runs[i];
+        if (thread != 0) is_shared = true;
+        const auto pause = std::chrono::microseconds(20);
+        for (const auto begin = Clock::now(); !is_shared && begin < end && Clock::now() - begin < pause;) continue;
+    });
+    CHECK(std::all_of(n_runs.begin(), n_runs.end(), [](const auto& n) { return n == 1; }));
+    if (!is_shared && !has_second_processor()) INLAY_SKIP("others keep the second processor busy");
+    CHECK(is_shared);
 }
 
 TEST_CASE("a lent pool works with as many threads as are inside") {
