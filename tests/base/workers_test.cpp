@@ -30,21 +30,21 @@ bool has_one_processor() {
     return sched_getaffinity(0, sizeof(processors), &processors) == 0 && CPU_COUNT(&processors) == 1;
 }
 
-// Whether another thread gets a processor to itself while this one runs.
+// Whether another thread mostly gets a processor to itself while this one runs.
 bool has_second_processor() {
     std::atomic<bool> done{false};
-    bool has_passed = false;
+    int n_passed = 0;
     std::thread other([&] {
-        for (int i = 0; i < 20 && !has_passed; ++i) {
+        for (int i = 0; i < 20; ++i) {
             inlay::ProcessorTrial trial;
             while (trial.goes_on()) continue;
-            has_passed = trial.has_passed();
+            n_passed += trial.has_passed();
         }
         done = true;
     });
     while (!done) continue;
     other.join();
-    return has_passed;
+    return n_passed > 10;
 }
 
 constexpr auto kLent = Workers::Threads::kLent;
