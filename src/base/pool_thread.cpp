@@ -61,25 +61,23 @@ bool ProcessorTrial::goes_on() noexcept {
     const PoolThread::Clock::time_point now = PoolThread::Clock::now();
     if (now - last_ > kInterruption) lost_ += now - last_;
     last_ = now;
-    if (lost_ > kMostLost) return false;
-    has_passed_ = now - begin_ >= kTrial;
-    return !has_passed_;
+    return lost_ <= kMostLost && last_ - begin_ < kTrial;
 }
 
-bool StallWatch::sees_stall() noexcept {
-    if (!watched_) {
-        begin();
-        return has_seen_;
-    }
+bool ProcessorTrial::has_passed() const noexcept {
+    return lost_ <= kMostLost && last_ - begin_ >= kTrial;
+}
+
+void StallWatch::look() noexcept {
+    if (!watched_) return begin();
     const PoolThread::Clock::duration waited = PoolThread::Clock::now() - since_;
-    if (waited < kStall) return has_seen_;
+    if (waited < kStall) return;
     const std::chrono::nanoseconds now = watched_->processor_time();
     if (watched_->works_on(list_) && now.count() >= 0 && now - ran_before_ < waited / 2) {
         watched_->mark_stalled();
-        has_seen_ = true;
+        has_seen_stall_ = true;
     }
     watched_ = nullptr;
-    return has_seen_;
 }
 
 void StallWatch::begin() noexcept {

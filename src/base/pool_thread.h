@@ -52,13 +52,12 @@ class ProcessorTrial {
 public:
     // To be called again and again, until it is false.
     bool goes_on() noexcept;
-    bool has_passed() const noexcept { return has_passed_; }
+    bool has_passed() const noexcept;
 
 private:
     PoolThread::Clock::time_point last_ = PoolThread::Clock::now();
     const PoolThread::Clock::time_point begin_ = last_;
     PoolThread::Clock::duration lost_{};
-    bool has_passed_ = false;
 };
 
 // What a caller looks at while it waits for a list to be done: a thread that works on it, whether it runs.
@@ -66,15 +65,16 @@ class StallWatch {
 public:
     StallWatch(std::span<PoolThread> threads, const void* list) : threads_(threads), list_(list) {}
 
+    void look() noexcept;
     // Whether a thread stood still, so that it is to pause.
-    bool sees_stall() noexcept;
+    bool has_seen_stall() const noexcept { return has_seen_stall_; }
 
 private:
     void begin() noexcept;
 
     std::span<PoolThread> threads_;
     const void* list_;
-    bool has_seen_ = false;
+    bool has_seen_stall_ = false;
     PoolThread* watched_ = nullptr;
     PoolThread::Clock::time_point since_;
     std::chrono::nanoseconds ran_before_{};

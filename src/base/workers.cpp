@@ -128,8 +128,12 @@ void Workers::stop() noexcept {
 // --- callers ---------------------------------------------------------------------------------------------------------
 
 void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
-    List* const list = n_tasks > 1 && n_helpers_.load(std::memory_order_relaxed) > 0 ? take_place() : nullptr;
-    if (!list) return run_alone(n_tasks, invoke, task);
+    if (n_helpers_.load(std::memory_order_relaxed) == 0) return run_until_helped(n_tasks, invoke, task);
+    List* const list = n_tasks > 1 ? take_place() : nullptr;
+    if (!list) {
+        for (size_t i = 0; i < n_tasks; ++i) invoke(task, i, 0);
+        return;
+    }
     publish(*list, n_tasks, invoke, task);
     const bool any_slept = n_sleepers_.load(std::memory_order_relaxed) != 0;
     if (any_slept) wake_sleepers();
@@ -142,10 +146,9 @@ void Workers::run_tasks(size_t n_tasks, Invoke invoke, const void* task) {
 }
 
 // A long list that begins while all of the pool's threads pause is shared with those that come back.
-void Workers::run_alone(size_t n_tasks, Invoke invoke, const void* task) {
-    const bool had_helpers = n_helpers_.load(std::memory_order_relaxed) > 0;
+void Workers::run_until_helped(size_t n_tasks, Invoke invoke, const void* task) {
     for (size_t i = 0; i < n_tasks; ++i) {
-        if (!had_helpers && n_tasks - i > 1 && n_helpers_.load(std::memory_order_relaxed) > 0)
+        if (n_tasks - i > 1 && n_helpers_.load(std::memory_order_relaxed) > 0)
             return run(n_tasks - i, [=](size_t k, unsigned thread) { invoke(task, i + k, thread); });
         invoke(task, i, 0);
     }
@@ -163,8 +166,8 @@ void Workers::wait_until_done(const List& list) {
     }
     // A task is long, or its thread was preempted inside it.
     StallWatch watch(pool_threads_, &list);
-    while (!is_done()) {
-        if (watch.sees_stall())
+    for (; !is_done(); watch.look()) {
+        if (watch.has_seen_stall())
             std::this_thread::sleep_for(kLetRun);
         else
             std::this_thread::yield();

@@ -92,7 +92,7 @@ private:
     void start_threads();
     void join_threads();
     void run_tasks(size_t n_tasks, Invoke invoke, const void* task);
-    void run_alone(size_t n_tasks, Invoke invoke, const void* task);
+    void run_until_helped(size_t n_tasks, Invoke invoke, const void* task);
     List* take_place();
     void publish(List& list, size_t n_tasks, Invoke invoke, const void* task);
     void tell_processor(List& list);

@@ -2,25 +2,51 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
+#include <vector>
 
 #include "base/workers.h"
+#include "engine/engine.h"
+#include "tests/reference_data.h"
 
 using namespace inlay;
 using namespace std::chrono_literals;
 
 namespace {
 
+using Clock = PoolThread::Clock;
+
+// Trials of the calling thread that passed, of 20.
+int n_passed_trials() {
+    int n_passed = 0;
+    for (int i = 0; i < 20; ++i) {
+        ProcessorTrial trial;
+        while (trial.goes_on()) continue;
+        n_passed += trial.has_passed();
+    }
+    return n_passed;
+}
+
+// Whether another thread mostly gets a processor to itself while this one runs.
+bool has_second_processor() {
+    std::atomic<int> n_passed{-1};
+    std::thread other([&] { n_passed = n_passed_trials(); });
+    while (n_passed < 0) continue;
+    other.join();
+    return n_passed > 10;
+}
+
 // Lists until the pool's thread has come and stood still in one of them, so that it pauses. It does not come where it
 // has no processor to itself, but then it pauses too.
 void stall_once(Workers& workers) {
     std::atomic<bool> has_stalled{false};
-    for (const auto give_up = PoolThread::Clock::now() + 5s; !has_stalled && PoolThread::Clock::now() < give_up;)
+    for (const auto give_up = Clock::now() + 5s; !has_stalled && Clock::now() < give_up;)
         workers.run(2, [&](size_t, unsigned thread) {
             if (thread != 0 && !has_stalled.exchange(true)) std::this_thread::sleep_for(5ms);
-            for (const auto end = PoolThread::Clock::now() + 20us; PoolThread::Clock::now() < end;) continue;
+            for (const auto end = Clock::now() + 20us; Clock::now() < end;) continue;
         });
 }
 
@@ -57,20 +83,54 @@ TEST_CASE("a thread sees that others run on its processor") {
     std::thread other([&] {  // it inherits the processor
         while (!done) continue;
     });
-    int n_unseen = 0;
-    for (int i = 0; i < 20; ++i) {
-        ProcessorTrial trial;
-        while (trial.goes_on()) continue;
-        n_unseen += trial.has_passed();
-    }
+    const int n_unseen = n_passed_trials();
     done = true;
     other.join();
     pthread_setaffinity_np(pthread_self(), sizeof(all), &all);
     CHECK(n_unseen <= 2);
 }
 
+TEST_CASE("a thread that stands still inside a task takes none for a while") {
+    Workers workers(2);
+    std::atomic<bool> is_inside{false};
+    workers.run(2, [&](size_t, unsigned thread) {
+        if (thread != 0 && !is_inside.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        while (!is_inside) std::this_thread::yield();  // the other thread has come
+    });
+    std::atomic<unsigned> n_elsewhere{0};
+    const auto work = [&](size_t, unsigned thread) {
+        n_elsewhere += thread != 0;
+        for (const auto end = Clock::now() + std::chrono::microseconds(20); Clock::now() < end;) continue;
+    };
+    const auto begin = Clock::now();
+    for (int list = 0; list < 20; ++list) workers.run(10, work);  // 4 ms of one thread, and the first pause is 8
+    if (Clock::now() - begin < std::chrono::milliseconds(8)) CHECK(n_elsewhere == 0);
+
+    if (available_processors() == 1) INLAY_SKIP("on one processor it stays away");
+    while (n_elsewhere == 0 && Clock::now() - begin < std::chrono::seconds(60)) workers.run(10, work);
+    if (n_elsewhere == 0 && !has_second_processor()) INLAY_SKIP("others keep the second processor busy");
+    CHECK(n_elsewhere > 0);
+}
+
+TEST_CASE("a list that begins while the pool's thread pauses is shared with it later") {
+    if (available_processors() == 1) INLAY_SKIP("on one processor it stays away");
+    Workers workers(2);
+    stall_once(workers);
+    std::atomic<bool> is_shared{false};
+    const auto end = Clock::now() + std::chrono::seconds(60);
+    std::vector<std::atomic<uint8_t>> n_runs(Workers::kMaxTasks);
+    workers.run(n_runs.size(), [&](size_t i, unsigned thread) {
+        ++n_runs[i];
+        if (thread != 0) is_shared = true;
+        const auto pause = std::chrono::microseconds(20);
+        for (const auto begin = Clock::now(); !is_shared && begin < end && Clock::now() - begin < pause;) continue;
+    });
+    CHECK(std::all_of(n_runs.begin(), n_runs.end(), [](const auto& n) { return n == 1; }));
+    if (!is_shared && !has_second_processor()) INLAY_SKIP("others keep the second processor busy");
+    CHECK(is_shared);
+}
+
 TEST_CASE("a pool is stopped while its thread pauses") {
-    using Clock = PoolThread::Clock;
     auto workers = std::make_unique<Workers>(2);
     for (int i = 0; i < 4; ++i) stall_once(*workers);  // the last pause is 512 ms
     const auto begin = Clock::now();

@@ -1,7 +1,6 @@
 #include "base/workers.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,36 +15,15 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/engine.h"
 #include "tests/reference_data.h"
 #include "tests/sanitized.h"
 
+using inlay::available_processors;
 using inlay::Error;
 using inlay::Workers;
 
 namespace {
-
-// Where a pool's thread leaves the processor to its caller.
-bool has_one_processor() {
-    cpu_set_t processors;
-    return sched_getaffinity(0, sizeof(processors), &processors) == 0 && CPU_COUNT(&processors) == 1;
-}
-
-// Whether another thread mostly gets a processor to itself while this one runs.
-bool has_second_processor() {
-    std::atomic<bool> done{false};
-    int n_passed = 0;
-    std::thread other([&] {
-        for (int i = 0; i < 20; ++i) {
-            inlay::ProcessorTrial trial;
-            while (trial.goes_on()) continue;
-            n_passed += trial.has_passed();
-        }
-        done = true;
-    });
-    while (!done) continue;
-    other.join();
-    return n_passed > 10;
-}
 
 constexpr auto kLent = Workers::Threads::kLent;
 
@@ -171,52 +149,6 @@ TEST_CASE("a pool without work sleeps") {
     CHECK(seconds_used_while_asleep() < 0.1);  // of all threads together, which would be 1.2 if they spun
 }
 
-TEST_CASE("a thread that stands still inside a task takes none for a while") {
-    using Clock = std::chrono::steady_clock;
-    Workers workers(2);
-    std::atomic<bool> is_inside{false};
-    workers.run(2, [&](size_t, unsigned thread) {
-        if (thread != 0 && !is_inside.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        while (!is_inside) std::this_thread::yield();  // the other thread has come
-    });
-    std::atomic<unsigned> n_elsewhere{0};
-    const auto work = [&](size_t, unsigned thread) {
-        n_elsewhere += thread != 0;
-        for (const auto end = Clock::now() + std::chrono::microseconds(20); Clock::now() < end;) continue;
-    };
-    const auto begin = Clock::now();
-    for (int list = 0; list < 20; ++list) workers.run(10, work);  // 4 ms of one thread, and the first pause is 8
-    if (Clock::now() - begin < std::chrono::milliseconds(8)) CHECK(n_elsewhere == 0);
-
-    if (has_one_processor()) INLAY_SKIP("on one processor it stays away");
-    while (n_elsewhere == 0 && Clock::now() - begin < std::chrono::seconds(60)) workers.run(10, work);
-    if (n_elsewhere == 0 && !has_second_processor()) INLAY_SKIP("others keep the second processor busy");
-    CHECK(n_elsewhere > 0);
-}
-
-TEST_CASE("a list that begins while the pool's thread pauses is shared with it later") {
-    using Clock = std::chrono::steady_clock;
-    if (has_one_processor()) INLAY_SKIP("on one processor it stays away");
-    Workers workers(2);
-    std::atomic<bool> has_stalled{false};
-    while (!has_stalled)
-        workers.run(2, [&](size_t, unsigned thread) {
-            if (thread != 0 && !has_stalled.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        });
-    std::atomic<bool> is_shared{false};
-    const auto end = Clock::now() + std::chrono::seconds(60);
-    std::vector<std::atomic<uint8_t>> n_runs(Workers::kMaxTasks);
-    workers.run(n_runs.size(), [&](size_t i, unsigned thread) {
-        ++n_runs[i];
-        if (thread != 0) is_shared = true;
-        const auto pause = std::chrono::microseconds(20);
-        for (const auto begin = Clock::now(); !is_shared && begin < end && Clock::now() - begin < pause;) continue;
-    });
-    CHECK(std::all_of(n_runs.begin(), n_runs.end(), [](const auto& n) { return n == 1; }));
-    if (!is_shared && !has_second_processor()) INLAY_SKIP("others keep the second processor busy");
-    CHECK(is_shared);
-}
-
 TEST_CASE("a lent pool works with as many threads as are inside") {
     Workers workers(4, kLent);
     CHECK(workers.n_threads() == 4);
@@ -326,7 +258,7 @@ TEST_CASE("threads come, and the pool is stopped, while lists are worked off") {
 }
 
 TEST_CASE("the pool serves callers in turn, not one after the other") {
-    if (has_one_processor()) INLAY_SKIP("needs two processors");
+    if (available_processors() == 1) INLAY_SKIP("needs two processors");
     Workers workers(2);
     std::atomic<bool> is_served{false};
     const auto spin = [] {
